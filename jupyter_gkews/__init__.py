@@ -1,0 +1,21 @@
+"""What Jupyter and IPython look for in this package; imports nothing heavy.
+
+The kernel side loads this file in environments where nothing of ours is installed
+(Python >= 3.9), so only the standard library may be imported at module level.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Say where the prebuilt frontend lies."""
+    return [{"src": "labextension", "dest": "jupyter_gkews"}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, object]]:
+    """Name the server extension; called by Jupyter Server."""
+    from .app import GkewsApp
+
+    return [{"module": "jupyter_gkews", "app": GkewsApp}]

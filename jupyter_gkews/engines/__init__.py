@@ -1,0 +1,1 @@
+"""Engines that take and restore process snapshots."""

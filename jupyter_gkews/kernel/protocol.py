@@ -1,0 +1,161 @@
+"""What server and kernel say to each other: file names, message types, and their shapes.
+
+Two ways, both private to one kernel:
+
+* the *run directory* (0700, named by ENV_RUN_DIR in the kernel's environment):
+  `launch.json` is written by the server before each launch; `hello.json`, `progress.json` and
+  `restored.json` are written by the kernel (temp + rename, 0600).
+* messages of type MSG_REQUEST on the shell channel (runs on the main thread, first in first
+  out) or the control channel (answered at once), replied with MSG_REPLY; and events from the
+  kernel on iopub with the topic EVENT_TOPIC.
+
+Standard library only, Python >= 3.9: both halves import this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROTOCOL = 1
+
+ENV_RUN_DIR = "JUPYTER_GKEWS_RUN_DIR"
+ENV_USER_STARTUP = "JUPYTER_GKEWS_USER_PYTHONSTARTUP"
+
+LAUNCH_FILE = "launch.json"
+HELLO_FILE = "hello.json"
+PROGRESS_FILE = "progress.json"
+RESTORED_FILE = "restored.json"
+
+MSG_REQUEST = "gkews_request"
+MSG_REPLY = "gkews_reply"
+MSG_EVENT = "gkews_event"
+EVENT_TOPIC = b"gkews"
+
+# Requests. Shell: content = {"action": ACTION_CHECKPOINT, **CheckpointOrder} or
+# {"action": ACTION_SURVIVES}. Control: {"action": ACTION_CANCEL | ACTION_RELEASE, "operation": id}
+# or {"action": ACTION_PING}.
+# Replies: {"status": "ok", ...} or {"status": "error", "reason", "message", "hint"}.
+#   checkpoint -> {"checkpoint": summary}      (CheckpointStore.summary, see kernel/checkpoint)
+#   survives   -> {"survives": {"variables", "process", "bytes"}}   (DESIGN's shape, less "kernel")
+#   ping       -> {"busy": bool, "holding": operation id or None}
+ACTION_CHECKPOINT = "checkpoint"
+ACTION_SURVIVES = "survives"
+ACTION_CANCEL = "cancel"
+ACTION_RELEASE = "release"
+ACTION_PING = "ping"
+
+# Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None} from %pause,
+# {"event": EVENT_CHECKPOINTED, "checkpoint": summary} from %checkpoint.
+EVENT_PAUSE_REQUESTED = "pause_requested"
+EVENT_CHECKPOINTED = "checkpointed"
+
+
+@dataclass
+class RestoreOrder:
+    """What a launch shall load before the first shell message. One launch, one order."""
+
+    checkpoint: str
+    operation: str
+    on_missing_gpu: str = "cpu"  # "cpu" | "fail"
+    verify: str = "fast"  # "fast": xxh3 of each chunk; "full": its BLAKE3 name as well
+
+
+@dataclass
+class Launch:
+    """launch.json: written by the server before each launch of the kernel's process."""
+
+    launch: str  # a nonce: hello.json and restored.json repeat it
+    kernel: str  # the kernel id
+    store: str  # absolute path of the checkpoint store
+    notebook: str | None = None  # absolute path, where the session knows one
+    restore: RestoreOrder | None = None
+    python_path: list[str] = field(default_factory=list)
+    """Folders of pure-Python packages (cloudpickle) used only if the kernel's own lack them."""
+    protocol: int = PROTOCOL
+
+
+@dataclass
+class Hello:
+    """hello.json: the kernel side is loaded and answers MSG_REQUEST."""
+
+    launch: str
+    pid: int
+    python: str
+    executable: str
+    prefix: str
+    ipykernel: str
+    ipython: str
+    hash: str  # "blake3" | "blake2b"
+    time: str
+    protocol: int = PROTOCOL
+
+
+@dataclass
+class Progress:
+    """progress.json: where a checkpoint or a restore is. Written at most five times a second."""
+
+    operation: str
+    step: str
+    """checkpoint: "graph" | "writing" | "verifying" | "committing"; restore: "importing" |
+    "reading" | "rebuilding"."""
+    bytes_done: int = 0
+    bytes_total: int = 0
+
+
+@dataclass
+class Restored:
+    """restored.json: how the load of a RestoreOrder ended. Written once, durable."""
+
+    launch: str
+    status: str  # "ok" | "error"
+    checkpoint: str
+    kept: int = 0
+    rebuilt: int = 0
+    rebuilt_details: list[dict[str, Any]] = field(default_factory=list)  # {name, reason, cell}
+    lost: list[dict[str, Any]] = field(default_factory=list)  # {name, reason, cell}
+    seconds: dict[str, float] = field(default_factory=dict)  # step -> s
+    error: dict[str, str] | None = None  # GkewsError.to_json
+
+
+@dataclass
+class CheckpointOrder:
+    """Content of a shell request with ACTION_CHECKPOINT."""
+
+    operation: str
+    checkpoint: str  # the id that the new checkpoint shall have
+    name: str | None = None
+    notebook: str | None = None
+    hold: bool = False
+    """True for a pause: after the reply the main thread waits (control goes on answering) for
+    ACTION_RELEASE, so that no cell runs between the checkpoint and the end of the process."""
+
+
+def write_json(path: Path, data: Any, *, durable: bool = False) -> None:
+    """Write a dataclass or a JSON value to `path`, 0600, by temp and rename."""
+    value = data if isinstance(data, (dict, list)) else asdict(data)
+    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mkstemp makes 0600
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        if os.path.exists(name):
+            os.unlink(name)
+        raise
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Read one of the files above; None if it is not there (yet)."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

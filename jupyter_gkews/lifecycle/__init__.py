@@ -1,0 +1,1 @@
+"""The state machine: operations, paused kernels, events. Knows kernels and engines by interface only."""

@@ -1,0 +1,93 @@
+"""Operations: one running pause, resume or checkpoint, as the user and REST see it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from ..errors import GkewsError
+
+#: Phases by kind, in order (DESIGN, "State machine"). A kernel-only pause skips `snapshotting`,
+#: an embedded resume skips `waiting_for_capacity`.
+PHASES: dict[str, tuple[str, ...]] = {
+    "pause": ("waiting_for_idle", "checkpointing", "snapshotting", "releasing"),
+    "resume": ("waiting_for_capacity", "restoring", "verifying"),
+    "checkpoint": ("waiting_for_idle", "checkpointing"),
+}
+
+
+def utcnow() -> str:
+    """Now, ISO 8601 UTC with milliseconds and a Z."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass
+class Result:
+    """What an operation achieved. Sizes in bytes, durations in seconds by phase."""
+
+    provenance: str | None = None  # resume only: "restored" | "recovered" | "fresh"
+    checkpoint: str | None = None
+    kept: int = 0
+    rebuilt: int = 0
+    rebuilt_details: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"}
+    bytes_written: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """DESIGN's `operation.result`."""
+        return {
+            "provenance": self.provenance,
+            "checkpoint": self.checkpoint,
+            "kept": self.kept,
+            "rebuilt": self.rebuilt,
+            "rebuilt_details": self.rebuilt_details,
+            "lost": self.lost,
+            "seconds": self.seconds,
+            "released": self.released,
+            "bytes_written": self.bytes_written,
+        }
+
+
+@dataclass
+class Operation:
+    """One pause, resume or checkpoint. Its shape is DESIGN's `operation`."""
+
+    kind: str  # a key of PHASES
+    kernel: str
+    phase: str
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    step: str | None = None  # the kernel's own step within the phase (kernel.protocol.Progress)
+    bytes_done: int = 0
+    bytes_total: int = 0
+    eta_s: float | None = None
+    started: str = field(default_factory=utcnow)
+    finished: str | None = None
+    result: Result | None = None
+    error: GkewsError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """DESIGN's `operation`, with `step` and `cancellable` added."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "kernel": self.kernel,
+            "phase": self.phase,
+            "step": self.step,
+            "bytes_done": self.bytes_done,
+            "bytes_total": self.bytes_total,
+            "eta_s": self.eta_s,
+            "started": self.started,
+            "finished": self.finished,
+            "cancellable": self.cancellable,
+            "result": self.result.to_json() if self.result else None,
+            "error": self.error.to_json() if self.error else None,
+        }
+
+    @property
+    def cancellable(self) -> bool:
+        """Whether DELETE is still honoured: until the checkpoint is being made good on."""
+        return self.finished is None and self.phase in ("waiting_for_idle", "checkpointing")
