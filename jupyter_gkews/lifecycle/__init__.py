@@ -1,1 +1,1 @@
-"""The state machine: operations, paused kernels, events. Knows kernels and engines by interface only."""
+"""The state machine: operations, paused kernels, events; knows kernels by interface only."""
