@@ -1,4 +1,4 @@
-"""Operations: one running pause, resume or checkpoint, as the user and REST see it."""
+"""Operations: one running pause, resume, checkpoint or restore, as the user and REST see it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ PHASES: dict[str, tuple[str, ...]] = {
     "pause": ("waiting_for_idle", "checkpointing", "snapshotting", "releasing"),
     "resume": ("waiting_for_capacity", "restoring", "verifying"),
     "checkpoint": ("waiting_for_idle", "checkpointing"),
+    # a checkpoint loaded into a kernel: what a running one holds is saved first
+    "restore": ("waiting_for_idle", "checkpointing", "releasing", "restoring", "verifying"),
 }
+
+CANCELLABLE = frozenset(("waiting_for_idle", "checkpointing", "waiting_for_capacity", "restoring"))
 
 
 def utcnow() -> str:
@@ -36,6 +40,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"}
     bytes_written: int = 0
+    saved_before: str | None = None  # restore only: the checkpoint of what the kernel held before
 
     def to_json(self) -> dict[str, Any]:
         """DESIGN's `operation.result`."""
@@ -49,12 +54,13 @@ class Result:
             "seconds": self.seconds,
             "released": self.released,
             "bytes_written": self.bytes_written,
+            "saved_before": self.saved_before,
         }
 
 
 @dataclass
 class Operation:
-    """One pause, resume or checkpoint. Its shape is DESIGN's `operation`."""
+    """One pause, resume, checkpoint or restore. Its shape is DESIGN's `operation`."""
 
     kind: str  # a key of PHASES
     kernel: str
@@ -89,5 +95,9 @@ class Operation:
 
     @property
     def cancellable(self) -> bool:
-        """Whether DELETE is still honoured: until the checkpoint is being made good on."""
-        return self.finished is None and self.phase in ("waiting_for_idle", "checkpointing")
+        """Whether DELETE is still honoured.
+
+        Until the process is being stopped for a finished checkpoint; and while a process loads
+        one, for the kernel then stays paused.
+        """
+        return self.finished is None and self.phase in CANCELLABLE
