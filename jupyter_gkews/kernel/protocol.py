@@ -4,7 +4,8 @@ Two ways, both private to one kernel:
 
 * the *run directory* (0700, named by ENV_RUN_DIR in the kernel's environment):
   `launch.json` is written by the server before each launch; `hello.json`, `progress.json` and
-  `restored.json` are written by the kernel (temp + rename, 0600).
+  `restored.json` are written by the kernel (temp + rename, 0600), and `startup_error.txt`
+  instead of a hello when the kernel side could not be loaded.
 * messages of type MSG_REQUEST on the shell channel (runs on the main thread, first in first
   out) or the control channel (answered at once), replied with MSG_REPLY; and events from the
   kernel on iopub with the topic EVENT_TOPIC.
@@ -30,6 +31,7 @@ LAUNCH_FILE = "launch.json"
 HELLO_FILE = "hello.json"
 PROGRESS_FILE = "progress.json"
 RESTORED_FILE = "restored.json"
+STARTUP_ERROR_FILE = "startup_error.txt"
 
 MSG_REQUEST = "gkews_request"
 MSG_REPLY = "gkews_reply"
@@ -92,6 +94,8 @@ class Hello:
     ipython: str
     hash: str  # "blake3" | "blake2b"
     time: str
+    session: str = ""
+    """The `session` in the header of this process's messages: tells them from its predecessor's."""
     protocol: int = PROTOCOL
 
 

@@ -1,0 +1,330 @@
+"""Speaks kernel/protocol.py to one kernel: requests, progress, events, idleness.
+
+Follows the kernel through restarts and pauses. Never starts or stops a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.session import Session
+
+from .errors import GkewsError
+from .kernel.protocol import (
+    ACTION_CANCEL,
+    ACTION_CHECKPOINT,
+    ACTION_PING,
+    ACTION_RELEASE,
+    ACTION_SURVIVES,
+    MSG_EVENT,
+    MSG_REPLY,
+    MSG_REQUEST,
+    PROGRESS_FILE,
+    RESTORED_FILE,
+    CheckpointOrder,
+    Progress,
+    Restored,
+    RestoreOrder,
+    read_json,
+)
+from .provisioning import PausableProvisioner
+
+log = logging.getLogger(__name__)
+
+#: Append these to MappingKernelManager.untracked_message_types: they are not the user's activity.
+UNTRACKED_MESSAGE_TYPES = [MSG_REQUEST, MSG_REPLY, MSG_EVENT]
+
+#: Seconds for a reply on the control channel, which a kernel answers whatever it computes.
+CONTROL_TIMEOUT_S = 10.0
+#: Seconds after which a started kernel that has not said hello is given up on in a resume.
+HELLO_TIMEOUT_S = 120.0
+#: Seconds of proven idleness after which requests that never ended are no longer waited for.
+LOST_REQUEST_S = 5.0
+
+#: Requests whose busy status says nothing about the user's work.
+_QUIET_REQUESTS = {MSG_REQUEST, "kernel_info_request", "comm_info_request", "usage_request"}
+
+ProgressCallback = Callable[[Progress], object]
+
+
+class KernelClient:
+    """One server-side client of one kernel. Needs a running loop; `close` it in the end."""
+
+    def __init__(self, km: Any, provisioner: PausableProvisioner) -> None:
+        self._km = km
+        self._provisioner = provisioner
+        self._session = Session(key=km.session.key, signature_scheme=km.session.signature_scheme)
+        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._callbacks: list[Callable[[dict[str, Any]], object]] = []
+        self._changed = asyncio.Event()
+        self._busy = False
+        self._streams: dict[str, Any] = {}
+        self._connect()
+        provisioner.launch_listeners.append(self._on_launch)
+
+    # -- channels ---------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self._streams = {
+            "shell": self._km.connect_shell(),
+            "control": self._km.connect_control(),
+            "iopub": self._km.connect_iopub(),
+        }
+        self._streams["shell"].on_recv(self._on_reply)
+        self._streams["control"].on_recv(self._on_reply)
+        self._streams["iopub"].on_recv(self._on_iopub)
+
+    def _disconnect(self) -> None:
+        for stream in self._streams.values():
+            if not stream.closed():
+                stream.on_recv(None)
+                stream.close(linger=0)
+        self._streams = {}
+
+    def _on_launch(self) -> None:
+        # Sockets of our own for every process: what was meant for the previous one is dropped
+        # with its socket, and a restart may have chosen other ports.
+        self._disconnect()
+        self._fail_all(GkewsError("kernel_died", "The kernel's process was replaced."))
+        self._busy = False
+        self._connect()
+        self._changed.set()
+
+    def close(self) -> None:
+        """Close the channels; requests that wait end with kernel_unreachable."""
+        with contextlib.suppress(ValueError):
+            self._provisioner.launch_listeners.remove(self._on_launch)
+        self._disconnect()
+        self._callbacks.clear()
+        self._fail_all(GkewsError("kernel_unreachable", "The kernel is no longer managed."))
+
+    def _fail_all(self, error: GkewsError) -> None:
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(error)
+        self._waiting.clear()
+
+    def _parse(self, frames: list[bytes]) -> dict[str, Any] | None:
+        try:
+            _, parts = self._session.feed_identities(frames)
+            return self._session.deserialize(parts)
+        except Exception:  # not signed with our key, or not a message
+            log.debug("A message of kernel %s could not be read", self._km.kernel_id)
+            return None
+
+    def _on_reply(self, frames: list[bytes]) -> None:
+        message = self._parse(frames)
+        if message is None:
+            return
+        future = self._waiting.pop(message["parent_header"].get("msg_id", ""), None)
+        if future is not None and not future.done():
+            future.set_result(message["content"])
+
+    def _on_iopub(self, frames: list[bytes]) -> None:
+        message = self._parse(frames)
+        if message is None:
+            return
+        kind = message["header"]["msg_type"]
+        if kind == MSG_EVENT:
+            for callback in list(self._callbacks):
+                callback(message["content"])
+        elif kind == "status":
+            parent = message["parent_header"] or {}
+            state = message["content"].get("execution_state")
+            if parent.get("msg_type") not in _QUIET_REQUESTS:
+                self._busy = state == "busy"
+            if state == "idle":
+                self._provisioner.outstanding.discard(parent.get("msg_id", ""))
+            self._changed.set()
+
+    # -- requests ---------------------------------------------------------------------------
+
+    async def _request(
+        self,
+        channel: str,
+        content: dict[str, Any],
+        timeout_s: float | None,
+        *,
+        kind: str = MSG_REQUEST,
+        on_progress: ProgressCallback | None = None,
+    ) -> dict[str, Any]:
+        """The reply's content. Raises its error; kernel_died; kernel_unreachable on timeout (s)."""
+        if not self._streams:
+            raise GkewsError("kernel_unreachable", "The kernel is no longer managed.")
+        message = self._session.msg(kind, content)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[message["msg_id"]] = future
+        operation = content.get("operation")
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        try:
+            self._session.send(self._streams[channel], message)
+            while not future.done():
+                await asyncio.wait([future], timeout=0.2)
+                if on_progress:
+                    _tell_progress(
+                        self._provisioner.run_dir / PROGRESS_FILE, operation, on_progress
+                    )
+                if future.done():
+                    break
+                if not self._provisioner.process_alive():
+                    raise GkewsError("kernel_died", "The kernel died while it was asked.")
+                if deadline is not None and loop.time() > deadline:
+                    raise GkewsError(
+                        "kernel_unreachable",
+                        f"The kernel did not answer within {timeout_s:.0f} s.",
+                        "It is as it was. Interrupt or restart it if it hangs.",
+                    )
+        finally:
+            self._waiting.pop(message["msg_id"], None)
+        reply = future.result()
+        if reply.get("status") == "error":
+            raise GkewsError.from_json(reply)
+        return reply
+
+    async def ping(self) -> dict[str, Any]:
+        """{"busy": bool, "holding": operation id or None}, at once, whatever the kernel does."""
+        return await self._request("control", {"action": ACTION_PING}, CONTROL_TIMEOUT_S)
+
+    async def get_kernel_info(self) -> dict[str, Any]:
+        """Content of the kernel_info_reply; kept in `provisioner.kernel_info` for a pause."""
+        if self._provisioner.kernel_info is None:
+            self._provisioner.kernel_info = await self._request(
+                "control", {}, CONTROL_TIMEOUT_S, kind="kernel_info_request"
+            )
+        return self._provisioner.kernel_info
+
+    async def survives(self, timeout_s: float) -> dict[str, Any]:
+        """What would survive a pause now. Raises kernel_busy if not answered in `timeout_s` (s)."""
+        try:
+            reply = await self._request("shell", {"action": ACTION_SURVIVES}, timeout_s)
+        except GkewsError as error:
+            if error.reason != "kernel_unreachable":
+                raise
+            raise GkewsError(
+                "kernel_busy",
+                "The kernel is busy and cannot look at its variables now.",
+                "Try again when the running cell has finished.",
+            ) from None
+        return dict(reply["survives"])
+
+    async def checkpoint(
+        self, order: CheckpointOrder, on_progress: ProgressCallback | None = None
+    ) -> dict[str, Any]:
+        """Take the checkpoint `order`; returns its summary. The caller has waited for idleness.
+
+        With `order.hold` the kernel waits afterwards: `release` it, or stop its process. Raises
+        what the kernel raised, or kernel_died.
+        """
+        await self.get_kernel_info()
+        content = {"action": ACTION_CHECKPOINT, **vars(order)}
+        try:
+            reply = await self._request("shell", content, None, on_progress=on_progress)
+        except asyncio.CancelledError:
+            with contextlib.suppress(GkewsError):
+                await self.cancel(order.operation)
+                await self.release(order.operation)
+            raise
+        return dict(reply["checkpoint"])
+
+    async def cancel(self, operation: str) -> None:
+        """Ask the kernel to give up the checkpoint of `operation`; it then ends with cancelled."""
+        content = {"action": ACTION_CANCEL, "operation": operation}
+        await self._request("control", content, CONTROL_TIMEOUT_S)
+
+    async def release(self, operation: str) -> None:
+        """Let a kernel that holds after a checkpoint go on. No error if it does not hold."""
+        content = {"action": ACTION_RELEASE, "operation": operation}
+        await self._request("control", content, CONTROL_TIMEOUT_S)
+
+    async def restored(
+        self, order: RestoreOrder, launch: str, on_progress: ProgressCallback | None = None
+    ) -> Restored:
+        """Wait until the launch `launch` has loaded `order`.
+
+        Raises the error of the load; kernel_died; restore_failed if the kernel side never loads.
+        """
+        provisioner = self._provisioner
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        while True:
+            # Looked at before the file: a process that writes it and then dies has answered.
+            alive = provisioner.launch == launch and provisioner.process_alive()
+            data = read_json(provisioner.run_dir / RESTORED_FILE)
+            if data and data.get("launch") == launch:
+                break
+            if not alive:
+                raise GkewsError(
+                    "kernel_died",
+                    "The kernel died while it loaded the checkpoint.",
+                    "The checkpoint is untouched; resume again, or restore it elsewhere.",
+                )
+            if on_progress:
+                _tell_progress(provisioner.run_dir / PROGRESS_FILE, order.operation, on_progress)
+            if provisioner.hello is None and loop.time() - started > HELLO_TIMEOUT_S:
+                why = provisioner.why_not_pausable()
+                raise GkewsError(
+                    "restore_failed",
+                    "The kernel started, but its part of jupyter_gkews did not load.",
+                    f"{why.message if why else ''} The checkpoint is untouched.".strip(),
+                )
+            await asyncio.sleep(0.02)
+        restored = Restored(**{k: data[k] for k in Restored.__dataclass_fields__ if k in data})
+        if restored.status != "ok":
+            raise GkewsError.from_json(restored.error or {})
+        return restored
+
+    # -- events and idleness ----------------------------------------------------------------
+
+    def subscribe(self, callback: Callable[[dict[str, Any]], object]) -> None:
+        """Call `callback(event)` for each event of the kernel (protocol: EVENT_...)."""
+        self._callbacks.append(callback)
+
+    def is_idle(self) -> bool:
+        """Whether nothing is executing and no execute request of any websocket is outstanding."""
+        return not self._busy and not self._provisioner.outstanding
+
+    async def wait_idle(self, timeout_s: float | None = None, *, then_hold: bool = False) -> None:
+        """Wait until the kernel is idle. Cells that were queued before have then run.
+
+        `then_hold` holds the websockets in the same turn of the loop, so that no cell slips in.
+        Raises kernel_busy after `timeout_s` (s); kernel_died.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        idle_since: float | None = None  # the kernel says so itself, whatever we think we know
+        while True:
+            self._changed.clear()
+            if self.is_idle() or loop.time() >= (idle_since or loop.time()) + 0.5:
+                idle = not (await self.ping())["busy"]
+                idle_since = (idle_since or loop.time()) if idle else None
+                if idle and not self.is_idle() and loop.time() - (idle_since or 0) > LOST_REQUEST_S:
+                    log.warning("Kernel %s never ended some requests", self._km.kernel_id)
+                    self._provisioner.outstanding.clear()
+                    self._busy = False
+                if idle and self.is_idle():
+                    if then_hold:
+                        self._provisioner.hold()
+                    return
+            if not self._provisioner.process_alive():
+                raise GkewsError("kernel_died", "The kernel died.", "It is restarted fresh.")
+            if deadline is not None and loop.time() >= deadline:
+                raise GkewsError(
+                    "kernel_busy",
+                    f"The kernel was still busy after {timeout_s:.0f} s.",
+                    "Nothing was changed. Wait for the cell, or pause with interrupt.",
+                )
+            with contextlib.suppress(asyncio.TimeoutError):
+                left = 0.5 if deadline is None else max(0.0, min(0.5, deadline - loop.time()))
+                await asyncio.wait_for(self._changed.wait(), left)
+
+
+def _tell_progress(path: Path, operation: Any, on_progress: ProgressCallback) -> None:
+    data = read_json(path)
+    if data and data.get("operation") == operation:
+        on_progress(Progress(**{k: data[k] for k in Progress.__dataclass_fields__ if k in data}))

@@ -1,0 +1,396 @@
+"""The kernel provisioner that can pause: stops a kernel's process and starts it again in place.
+
+Under a server without `GkewsApp` it is the stock LocalProvisioner. It never writes or reads a
+checkpoint, and never decides that a kernel shall be paused: `lifecycle` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import time
+import uuid
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import psutil
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+from .errors import GkewsError
+from .kernel import startup
+from .kernel.protocol import (
+    ENV_RUN_DIR,
+    ENV_USER_STARTUP,
+    HELLO_FILE,
+    LAUNCH_FILE,
+    PROGRESS_FILE,
+    RESTORED_FILE,
+    STARTUP_ERROR_FILE,
+    Hello,
+    Launch,
+    RestoreOrder,
+    write_json,
+)
+from .kernel_process import KernelProcess
+from .launching import LaunchSettings, PausedProcess, StoppedProcess, pure_python_path
+from .port_holder import PortHolder
+from .process_memory import measure
+
+Phase = Literal["running", "held", "paused", "resuming"]
+
+#: Seconds that a process may take to vanish after SIGKILL (big mappings take a while to unmap).
+GONE_TIMEOUT_S = 30.0
+
+
+class PausableConnection(Protocol):
+    """A client of the kernel whose requests are held while the kernel cannot take them."""
+
+    def kernel_stopped(self) -> None:
+        """The kernel is paused now: answer or keep what was held."""
+
+    def kernel_starting(self) -> None:
+        """A resume began: hold, until own iopub has delivered something of the new process."""
+
+    def kernel_released(self) -> None:
+        """A hold ended, or the kernel resumed: pass on what was held, once iopub delivers."""
+
+    def resume_failed(self, error: GkewsError) -> None:
+        """The held cells cannot run: answer them with `error`."""
+
+    def pause_ended(self) -> None:
+        """The kernel was restarted or shut down: what was held is void."""
+
+
+class PausableProvisioner(LocalProvisioner):
+    """A LocalProvisioner whose process can be stopped and started under the same kernel.
+
+    `phase` is what the process does; the user's states are `lifecycle`'s.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.phase: Phase = "running"
+        self.kernel_info: dict[str, Any] | None = None
+        self.auto_resume = True
+        #: msg_ids of the execute requests that websockets sent and that have not finished
+        self.outstanding: set[str] = set()
+        self.connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.launch_listeners: list[Callable[[], object]] = []
+        self.on_run_requested: Callable[[], object] | None = None
+        self.on_pause_ended: Callable[[str], object] | None = None  # "restart" | "shutdown"
+        self.on_died: Callable[[], object] | None = None
+        self.on_launched: Callable[[], object] | None = None
+        self._kernel: KernelProcess | None = None  # None: not a Python kernel, or not launched
+        self._ports = PortHolder()
+        self._death_told = False
+        self._end_untold = False  # the pause has ended, by a restart or a shutdown: not yet known
+
+    # -- what lifecycle asks ----------------------------------------------------------------
+
+    @property
+    def settings(self) -> LaunchSettings | None:
+        """The server's settings; None without GkewsApp."""
+        found = getattr(getattr(self.parent, "parent", None), "gkews_launch", None)
+        return found if isinstance(found, LaunchSettings) else None
+
+    @property
+    def run_dir(self) -> Path:
+        """The directory through which server and kernel exchange files. Raises without GkewsApp."""
+        settings = self.settings
+        if settings is None:
+            raise GkewsError(
+                "not_pausable",
+                "This server runs without the jupyter_gkews extension.",
+                "Enable it with `jupyter server extension enable jupyter_gkews`.",
+            )
+        return settings.runtime / self.kernel_id
+
+    @property
+    def launch(self) -> str:
+        """The nonce of the present launch; empty before the first."""
+        return self._kernel.launch if self._kernel else ""
+
+    @property
+    def hello(self) -> Hello | None:
+        """What the kernel side said of itself in the present launch; None while it has not."""
+        return self._kernel.hello if self._kernel else None
+
+    def why_not_pausable(self) -> GkewsError | None:
+        """Why Pause cannot be offered for this kernel; None if it can."""
+        name = self.kernel_spec.display_name or "This kernel"
+        if self.phase == "paused":
+            return None
+        if self.settings is None:
+            return GkewsError("not_pausable", "This server runs without jupyter_gkews.")
+        if not self._is_python():
+            return GkewsError(
+                "not_pausable",
+                f"{name} is not a Python kernel; only Python kernels can be paused.",
+                "It goes on running.",
+            )
+        if self._kernel is None:
+            return GkewsError(
+                "kernel_starting", f"{name} is starting.", "Try again when it is ready."
+            )
+        return self._kernel.why_not_pausable(name)
+
+    def _is_python(self) -> bool:
+        return (self.kernel_spec.language or "").lower().startswith("python")
+
+    def process_alive(self) -> bool:
+        """Whether the launched process (kernel or wrapper) and the kernel itself still run."""
+        if self.process is None or self.process.poll() is not None:
+            return False
+        return self._kernel is None or self._kernel.runs
+
+    # -- launching --------------------------------------------------------------------------
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Prepare a launch; brings the kernel side and, once, a restore order to the kernel."""
+        kwargs = await super().pre_launch(**kwargs)
+        settings = self.settings
+        if settings is None or self.kernel_id in settings.born_paused or not self._is_python():
+            return kwargs
+        run_dir = self.run_dir
+        self._kernel = KernelProcess(run_dir, uuid.uuid4().hex)
+        run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in (HELLO_FILE, PROGRESS_FILE, RESTORED_FILE, STARTUP_ERROR_FILE):
+            with contextlib.suppress(FileNotFoundError):
+                (run_dir / name).unlink()
+        write_json(
+            run_dir / LAUNCH_FILE,
+            Launch(
+                launch=self.launch,
+                kernel=self.kernel_id,
+                store=str(settings.store),
+                notebook=settings.notebook_of(self.kernel_id),
+                restore=settings.restore_orders.pop(self.kernel_id, None),
+                python_path=pure_python_path(),
+            ),
+        )
+        env = kwargs["env"]
+        env[ENV_RUN_DIR] = str(run_dir)
+        if env.get("PYTHONSTARTUP"):
+            env[ENV_USER_STARTUP] = env["PYTHONSTARTUP"]
+        env["PYTHONSTARTUP"] = startup.__file__
+        return kwargs
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Start the process; or none, for a kernel that is born paused."""
+        settings = self.settings
+        born = settings.born_paused.pop(self.kernel_id, None) if settings else None
+        if born is not None:
+            self.phase = "paused"
+            self.kernel_info = born.kernel_info
+            self.cwd = kwargs.get("cwd", Path.cwd())
+            await self._hold_ports()
+            return self.connection_info
+        self._ports.release()
+        await asyncio.sleep(0)  # one turn of the loop closes the connections of the held ports
+        self.outstanding.clear()
+        self._death_told = False
+        info = await super().launch_kernel(cmd, **kwargs)
+        for listener in list(self.launch_listeners):
+            listener()
+        if self.phase == "held":  # the kernel died under a checkpoint and is started fresh
+            self.phase = "running"
+            self._each(lambda connection: connection.pause_ended())
+        if self.on_launched:
+            self.on_launched()
+        return info
+
+    # -- the life of the process as jupyter_client sees it -------------------------------------
+
+    @property
+    def has_process(self) -> bool:
+        """True also while paused: to jupyter_client a paused kernel is an idle one."""
+        return self.phase in ("paused", "resuming") or super().has_process
+
+    async def poll(self) -> int | None:
+        """None while paused or resuming, so that nobody restarts or removes the kernel."""
+        if self.phase in ("paused", "resuming"):
+            return None
+        status = await super().poll()
+        if status is not None and self.process is not None and not self._death_told:
+            self._death_told = True
+            if self.on_died:
+                self.on_died()
+        return status
+
+    async def send_signal(self, signum: int) -> None:
+        """As the base class; nothing while there is no process."""
+        if self.phase != "paused":
+            await super().send_signal(signum)
+
+    async def kill(self, restart: bool = False) -> None:
+        """End the process or the pause."""
+        self.end_pause()
+        await super().kill(restart=restart)
+
+    async def terminate(self, restart: bool = False) -> None:
+        """End the process or the pause."""
+        self.end_pause()
+        await super().terminate(restart=restart)
+
+    async def shutdown_requested(self, restart: bool = False) -> None:
+        """A restart or a shutdown begins: a paused kernel has nothing to wait for."""
+        self.end_pause()
+        await super().shutdown_requested(restart=restart)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Give the ports back and, unless a restart follows, the run directory."""
+        self.end_pause()
+        if not restart:
+            self._ports.release()
+            if self.settings is not None:
+                shutil.rmtree(self.run_dir, ignore_errors=True)
+        if self._end_untold:
+            # Only here jupyter_client says in every case whether a restart follows.
+            self._end_untold = False
+            if self.on_pause_ended:
+                self.on_pause_ended("restart" if restart else "shutdown")
+        await super().cleanup(restart=restart)
+
+    def end_pause(self) -> None:
+        """The kernel is paused no more: a restart or a shutdown follows."""
+        if self.phase in ("paused", "resuming"):
+            self.phase = "running"
+            self._end_untold = True
+            self._each(lambda connection: connection.pause_ended())
+
+    # -- pausing ----------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Stop the websockets from passing requests on (a checkpoint for a pause begins)."""
+        if self.phase == "running":
+            self.phase = "held"
+
+    def release(self) -> None:
+        """No pause after all: pass on what the websockets held."""
+        if self.phase == "held":
+            self.phase = "running"
+            self._each(lambda connection: connection.kernel_released())
+
+    async def stop_for_pause(self) -> StoppedProcess:
+        """Stop the kernel's processes at once; the kernel is paused when this returns.
+
+        SIGKILL and not a polite end: finalizers would delete the user's temporary directories.
+        Raises kernel_died if the process was gone already; internal if it does not end.
+        """
+        process, hello = self.process, self.hello
+        if process is None or hello is None or not self.process_alive():
+            raise GkewsError(
+                "kernel_died",
+                "The kernel died before it could be paused.",
+                "Its checkpoint is complete and can be restored into a new kernel.",
+            )
+        held = await asyncio.to_thread(measure, {process.pid, hello.pid})
+        self.phase = "paused"  # before the signal: from now on poll() must not report a death
+        try:
+            await self._kill_processes()
+        except BaseException:
+            self.phase = "running"
+            self._each(lambda connection: connection.pause_ended())
+            raise
+        await self._hold_ports()
+        self._each(lambda connection: connection.kernel_stopped())
+        return StoppedProcess(ram=held.ram, vram=held.vram)
+
+    async def _kill_processes(self) -> None:
+        """SIGKILL the process group and the kernel behind a wrapper; wait until both are gone."""
+        process, kernel = self.process, self._kernel
+        if process is None:
+            return
+        await super().send_signal(signal.SIGKILL)
+        deadline = time.monotonic() + GONE_TIMEOUT_S
+        while True:
+            wrapper_gone = process.poll() is not None
+            kernel_gone = kernel is None or kernel.process is None or not kernel.runs
+            if wrapper_gone and kernel_gone:
+                break
+            if wrapper_gone and kernel and kernel.process:
+                # The wrapper had put the kernel into a session of its own.
+                with contextlib.suppress(psutil.Error):
+                    kernel.process.kill()
+            if time.monotonic() > deadline:
+                raise GkewsError(
+                    "internal",
+                    f"The kernel's process did not end within {GONE_TIMEOUT_S:.0f} s.",
+                    "The checkpoint is complete. Restart the kernel and restore it from there.",
+                )
+            await asyncio.sleep(0.005)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+        self.process = None
+        self.outstanding.clear()
+
+    # -- resuming ---------------------------------------------------------------------------
+
+    async def start_for_resume(self, order: RestoreOrder) -> None:
+        """Start the process again with `order`; returns when it runs, not when it has loaded.
+
+        Raises restore_failed if it cannot be started; call `resume_failed` then.
+        """
+        settings, km = self.settings, self.parent
+        if self.phase != "paused" or settings is None or km is None:
+            raise GkewsError("not_paused", "The kernel is not paused.")
+        self.phase = "resuming"
+        self._each(lambda connection: connection.kernel_starting())
+        settings.restore_orders[self.kernel_id] = order
+        try:
+            kwargs = await self.pre_launch(**(km._launch_args or {}))
+            command = kwargs.pop("cmd")
+            await self.launch_kernel(command, **kwargs)
+        except Exception as error:
+            raise GkewsError(
+                "restore_failed",
+                f"The kernel's process could not be started: {error}",
+                "The kernel stays paused and its checkpoint is untouched.",
+            ) from error
+        finally:
+            settings.restore_orders.pop(self.kernel_id, None)
+
+    async def resumed(self) -> None:
+        """The load is verified: the kernel runs. Held requests go out as their iopub delivers."""
+        if self.phase != "resuming":
+            raise GkewsError("not_paused", "The kernel is not resuming.")
+        self.phase = "running"
+        self._each(lambda connection: connection.kernel_released())
+
+    async def resume_failed(self, error: GkewsError) -> None:
+        """Kill what was started and be paused again; held cells are answered with `error`."""
+        if self.phase not in ("paused", "resuming"):
+            return
+        await self._kill_processes()
+        if self.phase not in ("paused", "resuming"):  # restarted or shut down in the meantime
+            return
+        self.phase = "paused"
+        await self._hold_ports()
+        self._each(lambda connection: connection.resume_failed(error))
+
+    # -- ports and connections ------------------------------------------------------------------
+
+    async def _hold_ports(self) -> None:
+        km = self.parent
+        if km is None or km.transport != "tcp":
+            return
+        self._ports.release()
+        taken = await self._ports.hold(km.ip, list(km.ports))
+        if taken:
+            self.log.warning("Ports %s of paused kernel %s are taken", taken, self.kernel_id)
+
+    def _each(self, call: Callable[[PausableConnection], object]) -> None:
+        for connection in list(self.connections):
+            try:
+                call(connection)
+            except Exception:  # one broken client must not keep the others from going on
+                self.log.exception("A client of kernel %s failed", self.kernel_id)
+
+
+__all__ = ["LaunchSettings", "PausableProvisioner", "PausedProcess", "StoppedProcess"]
