@@ -4,7 +4,8 @@
 #   make lab        open JupyterLab on that notebook
 #   make test       every test: jest, browser, pytest (test-long: also the long form and the wheel)
 #   make check      lint and types
-#   make bench      measure against plain Jupyter and safetensors (BENCH_MODEL=0.5b|3b)
+#   make bench      measure against plain Jupyter and safetensors (BENCH_MODEL=0.5b|3b; WRITE=1
+#                   also writes docs/benchmarks.md)
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -84,11 +85,11 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy examples/headless.py examples/demo.py bench
+	$(BIN)/mypy -p bench -m examples.demo -m examples.headless
 	$(BIN)/jlpm lint:check
 
 bench: setup
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(if $(WRITE),--write)
 
 # `clean` leaves the environment, so that the next make is quick; `distclean` takes it too
 clean:

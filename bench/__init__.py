@@ -1,0 +1,1 @@
+"""Measurements against plain Jupyter and plain safetensors, each a ratio within one run."""

@@ -1,0 +1,65 @@
+"""`python -m bench [names] [--write]`: run the benches one after the other and print one table.
+
+`--write` also replaces docs/benchmarks.md. Exits non-zero if a bound is missed. Never run two at
+once, and never beside other work: they share the machine's disk and cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from examples.qwen_model import choose_size
+
+from . import cell_overhead, checkpoint, resume, server_start
+from .figures import Bench, Figure, as_text
+from .report import write
+
+ROOT = Path(__file__).parent.parent
+BENCHES: dict[str, Bench] = {
+    "checkpoint": checkpoint.run,
+    "resume": resume.run,
+    "server_start": server_start.run,
+    "cell_overhead": cell_overhead.run,
+}
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHES)}")
+    parser.add_argument("--model", choices=["0.5b", "3b", "tiny"], help="default: what fits")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md too")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(BENCHES)
+    if unknown:
+        parser.error(f"no bench is called {', '.join(sorted(unknown))}")
+    size = arguments.model or choose_size("BENCH_MODEL", ROOT)[0]
+    work = ROOT / ".bench"
+    shutil.rmtree(work, ignore_errors=True)
+    figures: list[Figure] = []
+    for name in arguments.names or BENCHES:
+        print(f"== {name} (model {size})", flush=True)
+        folder = work / name
+        folder.mkdir(parents=True)
+        started = time.monotonic()
+        found = BENCHES[name](folder, size)
+        figures += found
+        print(as_text(found), f"\n    ({time.monotonic() - started:.0f} s)", flush=True)
+        shutil.rmtree(folder)  # 3B leaves 12 GB behind otherwise
+    (work / "results.json").write_text(json.dumps([f.to_json() for f in figures], indent=1))
+    if arguments.write:
+        write(ROOT / "docs" / "benchmarks.md", figures, size)
+    missed = [figure.name for figure in figures if not figure.met]
+    bounds = sum(figure.bound is not None for figure in figures)
+    print(f"\n{bounds - len(missed)} of {bounds} bounds met", end="")
+    print(f"; missed: {', '.join(missed)}" if missed else "")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

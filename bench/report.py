@@ -1,0 +1,50 @@
+"""Write docs/benchmarks.md from one run's figures; it holds nothing that was not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from .figures import Figure, as_markdown, machine
+
+_TEXT = """# Benchmarks
+
+Written by `make bench WRITE=1` (`python -m bench --write`); do not edit by hand. Every figure is
+a ratio or a difference within one run on one machine, so that it carries over to another one
+better than seconds do.
+
+Measured on {date} on {machine}; model: Qwen2.5-{size} in bfloat16, on the CPU.
+
+{table}
+
+How each is taken:
+
+- **first checkpoint**: in one kernel, after the page cache's dirty pages are written out, in turn:
+  `safetensors.torch.save_file` of the model's tensors with `fsync` of file and folder, and a
+  checkpoint into an empty store on the same disk. The checkpoint's time is the whole operation
+  as REST sees it, with hashing and with the proof in a scratch process.
+- **second checkpoint**: the same namespace again, nothing changed, against one pass of
+  xxh3-128 over the same tensors in the kernel's memory.
+- **extra anonymous memory**: `RssAnon` of the kernel's process, sampled every 10 ms. During the
+  pause: its peak less its value before. During the resume: its peak less that of a kernel which
+  imported the same modules and mapped the same weights with safetensors.
+- **resume**: from the REST request to the reply of the first cell that uses the model, against
+  starting a kernel, importing torch and transformers, mapping the same weights with safetensors
+  and the same cell. `cold`: the weights of either side were dropped from the page cache before.
+- **server start**: from starting the process to its first answer, with and without the
+  extension, in turn; the difference of the medians.
+- **cell overhead**: an empty cell from request to idle, in kernels of a server with and of one
+  without the extension, in turn; the difference of the medians.
+"""
+
+
+def write(path: Path, figures: Sequence[Figure], size: str) -> None:
+    """Replace the file at `path`."""
+    text = _TEXT.format(
+        date=datetime.now(timezone.utc).date().isoformat(),
+        machine=machine(),
+        size=size.upper(),
+        table=as_markdown(figures),
+    )
+    path.write_text(text, encoding="utf-8")
