@@ -136,11 +136,11 @@ class KernelClient:
         elif kind == "status":
             parent = message["parent_header"] or {}
             state = message["content"].get("execution_state")
-            if parent.get("msg_type") not in _QUIET_REQUESTS:
-                self._busy = state == "busy"
             if state == "idle":
                 self._provisioner.outstanding.discard(parent.get("msg_id", ""))
-            self._changed.set()
+            if parent.get("msg_type") not in _QUIET_REQUESTS:
+                self._busy = state == "busy"
+                self._changed.set()
 
     # -- requests ---------------------------------------------------------------------------
 
@@ -297,31 +297,45 @@ class KernelClient:
         """
         loop = asyncio.get_running_loop()
         deadline = None if timeout_s is None else loop.time() + timeout_s
-        idle_since: float | None = None  # the kernel says so itself, whatever we think we know
+        launch = self._provisioner.launch
+        idle_since: float | None = None  # by the kernel's own word, whatever we think we know
+        pause = 0.05
         while True:
             self._changed.clear()
-            if self.is_idle() or loop.time() >= (idle_since or loop.time()) + 0.5:
-                idle = not (await self.ping())["busy"]
-                idle_since = (idle_since or loop.time()) if idle else None
-                if idle and not self.is_idle() and loop.time() - (idle_since or 0) > LOST_REQUEST_S:
-                    log.warning("Kernel %s never ended some requests", self._km.kernel_id)
-                    self._provisioner.outstanding.clear()
-                    self._busy = False
-                if idle and self.is_idle():
-                    if then_hold:
-                        self._provisioner.hold()
-                    return
-            if not self._provisioner.process_alive():
-                raise GkewsError("kernel_died", "The kernel died.", "It is restarted fresh.")
+            if not self._provisioner.process_alive() or self._provisioner.launch != launch:
+                raise GkewsError(
+                    "kernel_died", "The kernel died.", "The server restarts it, with no variables."
+                )
+            if await self._says_busy():
+                idle_since = None
+            elif idle_since is None:
+                idle_since = loop.time()
+            elif loop.time() - idle_since > LOST_REQUEST_S:
+                log.warning("Kernel %s never ended some requests", self._km.kernel_id)
+                self._provisioner.outstanding.clear()
+                self._busy = False
+            if idle_since is not None and self.is_idle():
+                if then_hold:
+                    self._provisioner.hold()
+                return
             if deadline is not None and loop.time() >= deadline:
                 raise GkewsError(
                     "kernel_busy",
                     f"The kernel was still busy after {timeout_s:.0f} s.",
                     "Nothing was changed. Wait for the cell, or pause with interrupt.",
                 )
+            left = pause if deadline is None else max(0.0, min(pause, deadline - loop.time()))
             with contextlib.suppress(asyncio.TimeoutError):
-                left = 0.5 if deadline is None else max(0.0, min(0.5, deadline - loop.time()))
                 await asyncio.wait_for(self._changed.wait(), left)
+            pause = min(1.0, pause * 2)
+
+    async def _says_busy(self) -> bool:
+        try:
+            return bool((await self.ping())["busy"])
+        except GkewsError as error:
+            if error.reason != "kernel_unreachable":
+                raise
+            return True  # a cell that keeps the interpreter to itself (a long call into C)
 
 
 def _tell_progress(path: Path, operation: Any, on_progress: ProgressCallback) -> None:

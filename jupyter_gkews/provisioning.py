@@ -167,6 +167,7 @@ class PausableProvisioner(LocalProvisioner):
             Launch(
                 launch=self.launch,
                 kernel=self.kernel_id,
+                kernel_name=getattr(self.parent, "kernel_name", ""),
                 store=str(settings.store),
                 notebook=settings.notebook_of(self.kernel_id),
                 restore=settings.restore_orders.pop(self.kernel_id, None),

@@ -76,6 +76,7 @@ class Launch:
     store: str  # absolute path of the checkpoint store
     notebook: str | None = None  # absolute path, where the session knows one
     restore: RestoreOrder | None = None
+    kernel_name: str = ""  # of the kernelspec
     python_path: list[str] = field(default_factory=list)
     """Folders of pure-Python packages (cloudpickle) used only if the kernel's own lack them."""
     protocol: int = PROTOCOL

@@ -1,0 +1,135 @@
+"""What the magics show: one table with sentences around it, as text and as HTML.
+
+Draws only; knows nothing of checkpoints but the words.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def human_bytes(size: float) -> str:
+    """`size` (bytes) in the decimal units of the file manager: 6.17 GB, 12.0 MB, 512 B."""
+    if size < 1000:
+        return f"{size:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+    return f"{size / 1000:.3g} TB"
+
+
+@dataclass
+class Table:
+    """Rows of text under `columns`, with lines before (`head`) and after (`foot`)."""
+
+    columns: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    head: list[str] = field(default_factory=list)
+    foot: list[str] = field(default_factory=list)
+    right: frozenset[str] = frozenset()  # columns that are aligned right
+
+    def __str__(self) -> str:
+        lines = list(self.head)
+        if self.rows:
+            cells = [tuple(self.columns), *(tuple(row) for row in self.rows)]
+            widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
+            for number, row in enumerate(cells):
+                line = "  ".join(
+                    cell.rjust(width) if column in self.right else cell.ljust(width)
+                    for cell, width, column in zip(row, widths, self.columns)
+                )
+                lines.append(line.rstrip())
+                if number == 0:
+                    lines.append("  ".join("-" * width for width in widths))
+        return "\n".join([*lines, *self.foot])
+
+    def _html(self) -> str:
+        parts = [f"<p>{html.escape(line)}</p>" for line in self.head]
+        if self.rows:
+            parts.append("<table><thead><tr>")
+            parts += [self._cell("th", column, column) for column in self.columns]
+            parts.append("</tr></thead><tbody>")
+            for row in self.rows:
+                cells = (self._cell("td", c, column) for c, column in zip(row, self.columns))
+                parts.append(f"<tr>{''.join(cells)}</tr>")
+            parts.append("</tbody></table>")
+        parts += [f"<p>{html.escape(line)}</p>" for line in self.foot]
+        return "".join(parts)
+
+    def _cell(self, tag: str, text: str, column: str) -> str:
+        align = "right" if column in self.right else "left"
+        scope = ' scope="col"' if tag == "th" else ""
+        return f'<{tag}{scope} style="text-align:{align}">{html.escape(text)}</{tag}>'
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._html()}
+
+
+def _cell_label(cell: Any) -> str:
+    return f"[{cell}]" if cell else ""
+
+
+def fates_table(survives: Mapping[str, Any]) -> Table:
+    """The table of `survives`: every variable, largest first, then what is not a variable."""
+    table = Table(
+        ("name", "type", "size", "where", "fate", "reason", "cell"), right=frozenset(("size",))
+    )
+    variables = sorted(survives["variables"], key=lambda v: v.get("bytes") or 0, reverse=True)
+    for each in variables:
+        table.rows.append(
+            (
+                str(each["name"]),
+                str(each["type"]),
+                human_bytes(each["bytes"]) if each.get("bytes") is not None else "",
+                str(each.get("device") or ""),
+                str(each["fate"]),
+                str(each.get("reason") or ""),
+                _cell_label(each.get("cell")),
+            )
+        )
+    counts = {fate: sum(1 for v in variables if v["fate"] == fate) for fate in _FATES}
+    table.head.append(
+        "If this kernel is paused now: "
+        + ", ".join(f"{counts[fate]} {fate}" for fate in _FATES)
+        + "."
+    )
+    sizes = survives.get("bytes") or {}
+    if sizes:
+        table.foot.append(
+            f"{human_bytes(sizes.get('to_write', 0))} to write, "
+            f"{human_bytes(sizes.get('already_stored', 0))} already stored."
+        )
+    for each in survives.get("process", ()):
+        if each["fate"] != "kept":
+            table.foot.append(f"{each['what']}: {each['fate']}. {each.get('reason') or ''}".strip())
+    return table
+
+
+_FATES = ("kept", "rebuilt", "lost")
+
+
+def losses_table(counts: str, lost: Sequence[Mapping[str, Any]]) -> Table:
+    """What is not there (any more), under the sentence `counts`."""
+    table = Table(("name", "reason", "cell"), head=[counts])
+    for each in lost:
+        table.rows.append(
+            (str(each["name"]), str(each.get("reason") or ""), _cell_label(each.get("cell")))
+        )
+    return table
+
+
+def summary_table(summary: Mapping[str, Any]) -> Table:
+    """What a checkpoint holds, and what it does not."""
+    counts, sizes = summary["counts"], summary["bytes"]
+    seconds = sum((summary.get("seconds") or {}).values())
+    name = f" {summary['name']!r}" if summary.get("name") else ""
+    return losses_table(
+        f"Checkpoint{name} ({summary['id']}): {counts['kept']} kept, {counts['rebuilt']} rebuilt, "
+        f"{counts['lost']} lost; {human_bytes(sizes['total'])}, of which "
+        f"{human_bytes(sizes['written'])} written in {seconds:.1f} s.",
+        summary.get("lost") or (),
+    )

@@ -1,0 +1,49 @@
+"""In, Out, the execution count and `_`: taken into a checkpoint and put back into IPython.
+
+They travel as `extras` in the namespace's own graph, so `Out[3]` stays the object that a variable
+names. Never touches IPython's history database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def history_extras(shell: Any) -> dict[str, Any]:
+    """What of the interactive history goes into a checkpoint."""
+    history, hook = shell.history_manager, shell.displayhook
+    return {
+        "In": list(history.input_hist_parsed),
+        "In_raw": list(history.input_hist_raw),
+        "Out": dict(shell.user_ns.get("_oh", {})),
+        "last_outputs": [getattr(hook, name, "") for name in ("_", "__", "___")],
+        "directories": list(history.dir_hist),
+        "execution_count": shell.execution_count,
+    }
+
+
+def put_history_back(shell: Any, extras: Mapping[str, Any]) -> None:
+    """Make a fresh shell go on where `history_extras` was taken; in place, as others hold them."""
+    history, hook = shell.history_manager, shell.displayhook
+    parsed, raw = list(extras.get("In", [""])), list(extras.get("In_raw", [""]))
+    history.input_hist_parsed[:] = parsed
+    history.input_hist_raw[:] = raw
+    history.dir_hist[:] = [str(each) for each in extras.get("directories", history.dir_hist)]
+    hidden = {f"_i{number}": source for number, source in enumerate(raw) if number}
+    for name, offset in (("_i00", 1), ("_i", 2), ("_ii", 3), ("_iii", 4)):
+        source = raw[-offset] if len(raw) > offset else ""
+        setattr(history, name, source)
+        if name != "_i00":
+            hidden[name] = source
+    out = shell.user_ns.get("_oh")
+    if out is not None:
+        out.clear()
+        out.update(extras.get("Out", {}))
+        hidden.update({f"_{number}": value for number, value in out.items()})
+    for name, value in zip(("_", "__", "___"), extras.get("last_outputs", ())):
+        setattr(hook, name, value)
+        if name not in shell.user_ns or shell.user_ns_hidden.get(name) is shell.user_ns[name]:
+            hidden[name] = value  # else the user had bound the name, and the restore has done so
+    shell.push(hidden, interactive=False)
+    shell.execution_count = int(extras.get("execution_count", 1))

@@ -1,0 +1,387 @@
+"""The kernel side of one launch: answers the server's requests, restores before the first message.
+
+Hooks into ipykernel (6.29 and newer) without subclassing it and does nothing while cells run.
+Never writes to the user's namespace except through a restore.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.machinery
+import importlib.util
+import io
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Callable
+
+from ..errors import GkewsError
+from .cells import CellIndex
+from .history import history_extras, put_history_back
+from .protocol import (
+    ACTION_CANCEL,
+    ACTION_CHECKPOINT,
+    ACTION_PING,
+    ACTION_RELEASE,
+    ACTION_SURVIVES,
+    EVENT_TOPIC,
+    HELLO_FILE,
+    LAUNCH_FILE,
+    MSG_EVENT,
+    MSG_REPLY,
+    MSG_REQUEST,
+    PROGRESS_FILE,
+    RESTORED_FILE,
+    CheckpointOrder,
+    Hello,
+    Launch,
+    Progress,
+    Restored,
+    RestoreOrder,
+    read_json,
+    write_json,
+)
+
+#: Seconds that a kernel holds at most: a server that has neither stopped nor released it by then
+#: never will, and the user's kernel must not hang for it.
+HOLD_LIMIT_S = 600.0
+#: Seconds between two writes of progress.json.
+PROGRESS_INTERVAL_S = 0.2
+#: Seconds that a kernel whose restore failed waits for the server to end it.
+FAILED_WAIT_S = 60.0
+
+
+class KernelSession:
+    """What the kernel side knows and does in one launch of an ipykernel."""
+
+    def __init__(self, shell: Any, run_dir: Path, launch: Launch) -> None:
+        self.shell = shell
+        self.kernel = shell.kernel
+        self.run_dir = run_dir
+        self.launch = launch
+        self.resumed: Restored | None = None
+        """How this launch's restore ended, if it had one."""
+        self.checkpointed: dict[str, Any] | None = None
+        """Summary of the last checkpoint of this launch."""
+        self._cells = CellIndex()
+        self._running_cells = 0
+        self._operation: str | None = None  # the checkpoint under way
+        self._holding: str | None = None
+        self._cancelled: set[str] = set()
+        self._released = threading.Event()
+        self._progress_step, self._progress_at = "", 0.0
+
+    def install(self) -> None:
+        """Register the handlers and wrap `kernel.start`."""
+        kernel = self.kernel
+        kernel.shell_handlers[MSG_REQUEST] = self.handle_shell
+        kernel.control_handlers[MSG_REQUEST] = self.handle_control
+        self.shell.events.register("pre_execute", self._cell_begins)
+        self.shell.events.register("post_execute", self._cell_ended)
+        start: Callable[[], None] = kernel.start
+
+        def start_and_restore() -> None:
+            # The channels are read from here on: control answers while the main thread restores,
+            # and the shell messages wait for it.
+            start()
+            self._say_hello()
+            if self.launch.restore is not None:
+                self._restore(self.launch.restore)
+
+        kernel.start = start_and_restore
+
+    def _cell_begins(self) -> None:
+        self._running_cells += 1
+
+    def _cell_ended(self) -> None:
+        self._running_cells = max(0, self._running_cells - 1)
+
+    def _say_hello(self) -> None:
+        import ipykernel
+        import IPython
+
+        try:
+            from .checkpoint.buffers import ALGORITHM
+        except ImportError:
+            ALGORITHM = "blake3" if importlib.util.find_spec("blake3") else "blake2b"
+        hello = Hello(
+            launch=self.launch.launch,
+            pid=os.getpid(),
+            python=platform.python_version(),
+            executable=sys.executable,
+            prefix=sys.prefix,
+            ipykernel=ipykernel.__version__,
+            ipython=IPython.__version__,
+            hash=ALGORITHM,
+            time=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            session=self.kernel.session.session,
+        )
+        write_json(self.run_dir / HELLO_FILE, hello)
+
+    # -- requests ---------------------------------------------------------------------------
+
+    def handle_shell(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """A MSG_REQUEST on the shell channel: runs on the main thread, between cells."""
+        content = parent["content"]
+        holding: str | None = None
+        try:
+            if content.get("action") == ACTION_CHECKPOINT:
+                order = CheckpointOrder(**{k: v for k, v in content.items() if k != "action"})
+                reply = {"status": "ok", "checkpoint": self._checkpoint_for(order)}
+                holding = order.operation if order.hold else None
+            elif content.get("action") == ACTION_SURVIVES:
+                reply = {"status": "ok", "survives": self.survives()}
+            else:
+                raise GkewsError("bad_request", f"Unknown action {content.get('action')!r}.")
+        except GkewsError as error:
+            reply = {"status": "error", **error.to_json()}
+        except KeyboardInterrupt:
+            cancelled = GkewsError("cancelled", "The checkpoint was interrupted.", _AS_IT_WAS)
+            reply = {"status": "error", **cancelled.to_json()}
+        except Exception as error:
+            internal = GkewsError("internal", f"{type(error).__name__}: {error}", _AS_IT_WAS)
+            reply = {"status": "error", **internal.to_json()}
+        if holding:
+            # Set before the reply, so that a release which answers it cannot come too early.
+            self._released.clear()
+            self._holding = holding
+        self._reply(stream, ident, parent, reply)
+        if holding:
+            self._hold()
+
+    def handle_control(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """A MSG_REQUEST on the control channel: runs on the control thread, at once."""
+        content = parent["content"]
+        action, operation = content.get("action"), content.get("operation")
+        reply: dict[str, Any] = {"status": "ok"}
+        if action == ACTION_PING:
+            reply.update(busy=self.busy, holding=self._holding)
+        elif action == ACTION_CANCEL:
+            self._cancelled.add(str(operation))
+        elif action == ACTION_RELEASE:
+            if self._holding == operation:
+                self._released.set()
+        else:
+            error = GkewsError("bad_request", f"Unknown action {action!r}.")
+            reply = {"status": "error", **error.to_json()}
+        self._reply(stream, ident, parent, reply)
+
+    def _reply(self, stream: Any, ident: Any, parent: dict[str, Any], content: Any) -> None:
+        self.kernel.session.send(stream, MSG_REPLY, content, parent, ident=ident)
+        if hasattr(stream, "flush"):
+            import zmq
+
+            # ipykernel 6 sends from the loop of the main thread, which is about to hold.
+            stream.flush(zmq.POLLOUT)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a cell (or another shell request) is running."""
+        lock = getattr(self.kernel, "_main_asyncio_lock", None)  # ipykernel 7
+        return self._running_cells > 0 or (lock is not None and lock.locked())
+
+    def _hold(self) -> None:
+        """Let nothing run between the checkpoint and the end of the process."""
+        deadline = time.monotonic() + HOLD_LIMIT_S
+        while not self._released.is_set() and time.monotonic() < deadline:
+            # An interrupt is for a cell, and none is running.
+            with contextlib.suppress(KeyboardInterrupt):
+                self._released.wait(max(0.0, deadline - time.monotonic()))
+        self._holding = None
+
+    def send_event(self, event: dict[str, Any]) -> None:
+        """Tell the server something (protocol: EVENT_...), on iopub."""
+        self.kernel.session.send(
+            self.kernel.iopub_socket,
+            MSG_EVENT,
+            event,
+            parent=self.kernel.get_parent("shell"),
+            ident=EVENT_TOPIC,
+        )
+
+    # -- checkpoint and survives ------------------------------------------------------------
+
+    def _checkpoint_for(self, order: CheckpointOrder) -> dict[str, Any]:
+        self._operation = order.operation
+        try:
+            summary = self.checkpoint(
+                order.checkpoint,
+                name=order.name,
+                notebook=order.notebook,
+                progress=lambda step, done, total: self._progress(
+                    order.operation, step, done, total
+                ),
+                cancelled=lambda: order.operation in self._cancelled,
+            )
+            if order.hold:
+                flush_open_files()
+            return summary
+        finally:
+            self._operation = None
+            self._cancelled.discard(order.operation)
+
+    def checkpoint(
+        self,
+        checkpoint: str,
+        *,
+        name: str | None = None,
+        notebook: str | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        """Save the namespace as `checkpoint`; returns its summary. Raises GkewsError."""
+        from .checkpoint.save import save
+        from .checkpoint.store import CheckpointStore
+
+        summary = save(
+            self.shell.user_ns,
+            CheckpointStore(Path(self.launch.store)),
+            checkpoint=checkpoint,
+            name=name,
+            kernel={"id": self.launch.kernel, "name": self.launch.kernel_name},
+            notebook=notebook or self.launch.notebook,
+            hidden=self.hidden_names(),
+            extras=history_extras(self.shell),
+            cell_of=self.cell_of,
+            progress=progress,
+            cancelled=cancelled,
+        )
+        self.checkpointed = summary
+        return summary
+
+    def survives(self) -> dict[str, Any]:
+        """What a checkpoint taken now would keep: {"variables", "process", "bytes"}."""
+        from .checkpoint.fates import survives
+        from .checkpoint.store import CheckpointStore
+
+        return survives(
+            self.shell.user_ns,
+            CheckpointStore(Path(self.launch.store)),
+            hidden=self.hidden_names(),
+            extras=history_extras(self.shell),
+            cell_of=self.cell_of,
+        )
+
+    def hidden_names(self) -> frozenset[str]:
+        """The names in the namespace that IPython put there and the user has not bound anew."""
+        user_ns, hidden = self.shell.user_ns, self.shell.user_ns_hidden
+        return frozenset(
+            name for name, value in hidden.items() if name in user_ns and user_ns[name] is value
+        ) | (_MODULE_NAMES & user_ns.keys())
+
+    def cell_of(self, name: str) -> int | None:
+        """The number of the last cell that bound `name`, or None."""
+        history: Sequence[str] = self.shell.history_manager.input_hist_parsed
+        return self._cells.cell_of(name, history)
+
+    def _progress(self, operation: str, step: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if step != self._progress_step or now - self._progress_at >= PROGRESS_INTERVAL_S:
+            self._progress_step, self._progress_at = step, now
+            with contextlib.suppress(OSError):  # a full disk must not end what it reports on
+                write_json(self.run_dir / PROGRESS_FILE, Progress(operation, step, done, total))
+
+    # -- restore ----------------------------------------------------------------------------
+
+    def _restore(self, order: RestoreOrder) -> None:
+        """Load `order` into the namespace, and say in restored.json how it went."""
+        restored = Restored(self.launch.launch, "error", order.checkpoint)
+        try:
+            self._load(order, restored)
+            restored.status = "ok"
+        except GkewsError as error:
+            restored.error = error.to_json()
+        except BaseException as error:  # whatever it was, this namespace must not be used
+            restored.error = GkewsError(
+                "restore_failed",
+                f"{type(error).__name__}: {error}",
+                "The checkpoint is untouched.",
+            ).to_json()
+        self.resumed = restored
+        try:
+            write_json(self.run_dir / RESTORED_FILE, restored, durable=True)
+        finally:
+            if restored.status != "ok":
+                # The server ends this process. No cell may ever see a namespace filled by half.
+                time.sleep(FAILED_WAIT_S)
+                os._exit(1)
+
+    def _load(self, order: RestoreOrder, restored: Restored) -> None:
+        from .checkpoint.restore import restore
+        from .checkpoint.store import CheckpointStore
+
+        report = restore(
+            self.shell.user_ns,
+            CheckpointStore(Path(self.launch.store)),
+            order.checkpoint,
+            verify=order.verify,
+            on_missing_gpu=order.on_missing_gpu,
+            progress=lambda step, done, total: self._progress(order.operation, step, done, total),
+        )
+        put_history_back(self.shell, report.extras)
+        restored.kept, restored.rebuilt = report.kept, report.rebuilt
+        restored.rebuilt_details = list(report.rebuilt_details)
+        restored.lost = list(report.lost)
+        restored.seconds = dict(report.seconds)
+
+
+_AS_IT_WAS = "The kernel and its variables are as they were."
+
+#: Names that every module has; hidden even where IPython is told not to hide the initial ones.
+_MODULE_NAMES = frozenset(
+    ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtin__", "__builtins__")
+)
+
+
+def flush_open_files() -> None:
+    """Write out what the process's open files hold in memory: SIGKILL would lose it."""
+    for obj in gc.get_objects():
+        # By type first: isinstance() would wake lazy proxies of other packages.
+        if issubclass(type(obj), (io.TextIOBase, io.BufferedIOBase)):
+            with contextlib.suppress(Exception):  # a broken file must not keep us from pausing
+                if not obj.closed and obj.writable():
+                    obj.flush()
+
+
+class _PurePythonFinder(importlib.machinery.PathFinder):
+    """Finds cloudpickle where the server has it. Last on sys.meta_path: the kernel's own wins."""
+
+    path: Sequence[str] = ()
+
+    @classmethod
+    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """The spec of cloudpickle; None for anything else."""
+        if fullname != "cloudpickle":
+            return None
+        return super().find_spec(fullname, list(cls.path), target)
+
+
+def start(run_dir: str) -> KernelSession | None:
+    """Install the kernel side for the launch described in `run_dir`, and the magics.
+
+    None where there is no ipykernel or no launch. Called by startup.py.
+    """
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    data = read_json(Path(run_dir) / LAUNCH_FILE)
+    if data is None or not hasattr(shell, "kernel"):
+        return None
+    order = data.pop("restore", None)
+    known = {key: data[key] for key in Launch.__dataclass_fields__ if key in data}
+    launch = Launch(**known, restore=RestoreOrder(**order) if order else None)
+    if launch.python_path:
+        _PurePythonFinder.path = tuple(launch.python_path)
+        sys.meta_path.append(_PurePythonFinder)
+    from .magics import GkewsMagics
+
+    session = KernelSession(shell, Path(run_dir), launch)
+    session.install()
+    shell.register_magics(GkewsMagics(shell, session))
+    return session
