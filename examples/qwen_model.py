@@ -85,17 +85,20 @@ class Loaded:
     origin: str
 
 
-def choose_size(folder: str = ".") -> tuple[str, str]:
+def choose_size(
+    variable: str = "DEMO_MODEL", folder: str | os.PathLike[str] = "."
+) -> tuple[str, str]:
     """Return the key of SHAPES to use, and the sentence that says why.
 
-    `DEMO_MODEL` decides. Without it: 3b, if the model and the scratch process that proves its
-    checkpoint fit into the memory that is free now, and its checkpoint fits onto the disk.
+    The environment variable decides. Without it: 3b, if the model and the scratch process that
+    proves its checkpoint fit into the memory that is free now, and its checkpoint fits onto the
+    disk of `folder`.
     """
-    wanted = os.environ.get("DEMO_MODEL", "").lower()
+    wanted = os.environ.get(variable, "").lower()
     if wanted:
         if wanted not in SHAPES:
-            raise ValueError(f"DEMO_MODEL={wanted!r} is none of {', '.join(SHAPES)}")
-        return wanted, f"DEMO_MODEL={wanted}"
+            raise ValueError(f"{variable}={wanted!r} is none of {', '.join(SHAPES)}")
+        return wanted, f"{variable}={wanted}"
     memory = psutil.virtual_memory().available / _GB
     disk = shutil.disk_usage(folder).free / _GB
     have = f"{memory:.0f} GB of memory and {disk:.0f} GB of disk are free"
