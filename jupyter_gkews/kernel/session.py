@@ -103,22 +103,18 @@ class KernelSession:
         self._running_cells = max(0, self._running_cells - 1)
 
     def _say_hello(self) -> None:
-        import ipykernel
         import IPython
+        from ipykernel._version import __version__ as ipykernel_version
 
-        try:
-            from .checkpoint.buffers import ALGORITHM
-        except ImportError:
-            ALGORITHM = "blake3" if importlib.util.find_spec("blake3") else "blake2b"
         hello = Hello(
             launch=self.launch.launch,
             pid=os.getpid(),
             python=platform.python_version(),
             executable=sys.executable,
             prefix=sys.prefix,
-            ipykernel=ipykernel.__version__,
+            ipykernel=ipykernel_version,
             ipython=IPython.__version__,
-            hash=ALGORITHM,
+            hash="blake3" if importlib.util.find_spec("blake3") else "blake2b",
             time=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             session=self.kernel.session.session,
         )
@@ -271,9 +267,8 @@ class KernelSession:
     def hidden_names(self) -> frozenset[str]:
         """The names in the namespace that IPython put there and the user has not bound anew."""
         user_ns, hidden = self.shell.user_ns, self.shell.user_ns_hidden
-        return frozenset(
-            name for name, value in hidden.items() if name in user_ns and user_ns[name] is value
-        ) | (_MODULE_NAMES & user_ns.keys())
+        untouched = [n for n, value in hidden.items() if n in user_ns and user_ns[n] is value]
+        return frozenset(untouched) | _MODULE_NAMES.intersection(user_ns)
 
     def cell_of(self, name: str) -> int | None:
         """The number of the last cell that bound `name`, or None."""
