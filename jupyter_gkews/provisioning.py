@@ -21,6 +21,7 @@ import psutil
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from .departed import DepartedClient
 from .errors import GkewsError
 from .kernel import startup
 from .kernel.protocol import (
@@ -80,6 +81,7 @@ class PausableProvisioner(LocalProvisioner):
         #: msg_ids of the execute requests that websockets sent and that have not finished
         self.outstanding: set[str] = set()
         self.connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.departed: dict[str, DepartedClient] = {}  # session key -> what a browser left behind
         self.launch_listeners: list[Callable[[], object]] = []
         self.on_run_requested: Callable[[], object] | None = None
         self.on_pause_ended: Callable[[str], object] | None = None  # "restart" | "shutdown"
