@@ -12,6 +12,8 @@ from typing import Any
 REASONS: dict[str, int] = {
     # asked for something that is not there or cannot be asked now
     "bad_request": 400,
+    "forbidden": 403,
+    "no_such_route": 404,
     "kernel_not_found": 404,
     "checkpoint_not_found": 404,
     "operation_not_found": 404,

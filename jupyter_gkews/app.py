@@ -1,0 +1,212 @@
+"""The server extension: its configuration, and the wiring of the pieces.
+
+Imports nothing heavy: a server start must not get noticeably longer by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
+from jupyter_events.schema_registry import SchemaRegistryException
+from jupyter_server._tz import utcnow
+from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.serverapp import ServerApp
+from traitlets import Bool, Enum, Float, Integer, Unicode, default
+
+from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
+from .handlers import routes
+from .kernel.checkpoint.store import CheckpointStore
+from .launching import LaunchSettings
+from .lifecycle.announcer import Announcer
+from .lifecycle.context import Context, Settings
+from .lifecycle.records import PausedRecords
+from .lifecycle.service import Lifecycle
+from .running import RunningKernels
+from .websocket import pausable_connection_class
+
+PROVISIONER = "gkews-provisioner"
+#: A browser waits at most so long (seconds) for the paused kernels to be taken over.
+ADOPTION_TIMEOUT_S = 15.0
+
+
+class GkewsApp(ExtensionApp):
+    """Pause and resume kernels."""
+
+    name = "jupyter_gkews"
+    load_other_extensions = True
+
+    store_dir = Unicode(
+        help="""Folder of the checkpoint store. Default: `gkews` in the Jupyter data directory.
+        It holds as much as the paused kernels do, and the key that signs checkpoints: it belongs
+        on a disk that is kept, and to one user alone."""
+    ).tag(config=True)
+    auto_resume = Bool(
+        True,
+        help="""Whether running a cell in a paused notebook resumes the kernel first. Each kernel
+        can be told otherwise.""",
+    ).tag(config=True)
+    adopt_paused = Bool(
+        True,
+        help="""Whether a starting server takes over the kernels that a previous server, which is
+        gone, had paused for notebooks below this server's root. They stay paused. If not, their
+        checkpoints are still listed.""",
+    ).tag(config=True)
+    idle_timeout = Float(
+        None,
+        allow_none=True,
+        min=0.0,
+        help="""Seconds that a pause waits for the running cell to end, where the request says
+        nothing. None waits until it ends or the pause is cancelled.""",
+    ).tag(config=True)
+    answer_timeout = Float(
+        30.0,
+        min=0.1,
+        help="""Seconds that an idle kernel may take to say what survives, or to answer after a
+        resume. Default: 30.""",
+    ).tag(config=True)
+    on_missing_gpu = Enum(
+        ("cpu", "fail"),
+        default_value="cpu",
+        help="""What becomes of CUDA tensors where the resumed kernel finds no GPU: `cpu` rebuilds
+        them in memory and says so, `fail` refuses the resume and leaves the kernel paused.""",
+    ).tag(config=True)
+    verify = Enum(
+        ("fast", "full"),
+        default_value="fast",
+        help="""How the bytes of a checkpoint are checked before use: `fast` by the xxh3 hash of
+        each chunk, `full` by its BLAKE3 name as well.""",
+    ).tag(config=True)
+    keep_checkpoints = Integer(
+        3,
+        min=1,
+        help="""How many checkpoints without a name are kept of one kernel. Older ones are deleted
+        after a later one succeeded; named ones and those of paused kernels never are.""",
+    ).tag(config=True)
+    stop_timeout = Float(
+        10.0,
+        min=0.0,
+        help="""Seconds that a stopping server waits for running operations; those that can be
+        cancelled are cancelled at once. Default: 10.""",
+    ).tag(config=True)
+
+    serverapp: ServerApp
+    log: logging.Logger
+
+    @default("store_dir")
+    def _default_store_dir(self) -> str:
+        return str(Path(jupyter_data_dir()) / "gkews")
+
+    def initialize_settings(self) -> None:
+        """Build the pieces and hook them into the server."""
+        server = self.serverapp
+        store = CheckpointStore(Path(self.store_dir).expanduser().absolute())
+        launch = LaunchSettings(store=store.root, runtime=Path(jupyter_runtime_dir()) / "gkews")
+        kernels = RunningKernels(
+            server.kernel_manager, server.session_manager, server.contents_manager, launch, self.log
+        )
+        launch.notebook_of = kernels.notebook_of
+        self.kernels = kernels
+        self.lifecycle = Lifecycle(
+            Context(
+                kernels=kernels,
+                store=store,
+                records=PausedRecords(store.root),
+                settings=Settings(
+                    auto_resume=self.auto_resume,
+                    adopt_paused=self.adopt_paused,
+                    idle_timeout_s=self.idle_timeout,
+                    answer_timeout_s=self.answer_timeout,
+                    on_missing_gpu=self.on_missing_gpu,
+                    verify=self.verify,
+                    keep_checkpoints=self.keep_checkpoints,
+                ),
+                announcer=Announcer(self._emit, kernels, self.log),
+                log=self.log,
+            )
+        )
+        kernels.watch(
+            came=self.lifecycle.roster.attach,
+            went=self.lifecycle.roster.detach,
+            may_cull=self.lifecycle.is_settled,
+        )
+        self._use_our_provisioner()
+        if server.event_logger is not None:
+            with contextlib.suppress(SchemaRegistryException):  # registered by an earlier app
+                server.event_logger.register_event_schema(LIFECYCLE_SCHEMA)
+        key = "kernel_websocket_connection_class"
+        self.settings[key] = pausable_connection_class(self.settings[key])
+        self._count_paused_as_idle()
+        if self.adopt_paused:
+            self._adopt_soon()
+
+    def initialize_handlers(self) -> None:
+        """Add the REST routes."""
+        store = Path(self.store_dir).expanduser().absolute()
+        self.handlers.extend(routes(self.lifecycle, store=store, timeout_s=self.idle_timeout))
+
+    def current_activity(self) -> list[str] | None:
+        """The running operations: they keep a server from stopping itself."""
+        return [run.operation.id for run in self.lifecycle.book.running()] or None
+
+    async def stop_extension(self) -> None:
+        """End what runs, within stop_timeout; paused kernels wait for the next server."""
+        await self.lifecycle.stop(self.stop_timeout)
+        self.lifecycle.close()
+
+    def _emit(self, data: Any) -> None:
+        logger = self.serverapp.event_logger
+        if logger is not None:
+            logger.emit(schema_id=LIFECYCLE_SCHEMA_ID, data=dict(data))
+
+    def _use_our_provisioner(self) -> None:
+        # by the trait, not by the environment variable, which leaks into the kernels
+        factory = KernelProvisionerFactory.instance(parent=self.serverapp)
+        if factory.default_provisioner_name == "local-provisioner":
+            factory.default_provisioner_name = PROVISIONER
+        elif factory.default_provisioner_name != PROVISIONER:
+            self.log.warning(
+                "Kernels are started by %s: jupyter_gkews cannot pause them",
+                factory.default_provisioner_name,
+            )
+
+    def _count_paused_as_idle(self) -> None:
+        """Let a server stop itself although paused kernels are listed: they are durable."""
+        server: Any = self.serverapp
+        original = server.shutdown_no_activity
+
+        def shutdown_no_activity() -> None:
+            if len(server.kernel_manager) == 0 or not self.lifecycle.all_paused():
+                original()
+                return
+            idle_s = (utcnow() - server.web_app.last_activity()).total_seconds()
+            if (
+                idle_s > server.shutdown_no_activity_timeout
+                and not server.extension_manager.any_activity()
+            ):
+                self.log.info("Only paused kernels for %d seconds; shutting down.", idle_s)
+                server.stop()
+
+        server.shutdown_no_activity = shutdown_no_activity
+
+    def _adopt_soon(self) -> None:
+        adopted = asyncio.Event()
+        release = self.kernels.hold_sessions_until(
+            lambda: asyncio.wait_for(adopted.wait(), ADOPTION_TIMEOUT_S)
+        )
+
+        async def adopt() -> None:
+            try:
+                await self.lifecycle.adopt()
+            except Exception:
+                self.log.exception("Paused kernels of a previous server could not be taken over")
+            finally:
+                release()
+                adopted.set()
+
+        self.serverapp.io_loop.add_callback(adopt)

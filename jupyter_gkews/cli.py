@@ -1,0 +1,332 @@
+"""`jupyter gkews`: the same things as the buttons, for a shell. Talks to a running server only.
+
+Exit codes: 0 done, 1 an error (reason and hint on stderr), 2 a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import __version__
+from .errors import GkewsError
+from .server_client import Found, Server, Unreachable, each, find_kernel, servers
+from .tables import duration, local_time, size, table
+
+#: Seconds between two looks at a running operation.
+POLL_S = 0.2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    options = _parser().parse_args(argv)
+    among: list[Server] = []
+    try:
+        among = servers(options.url, options.token)
+        command: Callable[[argparse.Namespace, list[Server]], None] = options.command
+        command(options, among)
+    except GkewsError as error:
+        return _fail(f"{error.reason}: {error.message}", error.hint)
+    except Unreachable as error:
+        return _fail(error.message, error.hint)
+    except KeyboardInterrupt:
+        return _fail("Interrupted.", "An operation that was started goes on in the server.")
+    except BrokenPipeError:  # the reader of our output had enough
+        sys.stderr.close()
+        return 1
+    finally:
+        for server in among:
+            server.close()
+    return 0
+
+
+def _fail(message: str, hint: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
+    return 1
+
+
+# -- commands --------------------------------------------------------------------------------
+
+
+def status(options: argparse.Namespace, among: list[Server]) -> None:
+    """Print all kernels of all servers, or the one that is named."""
+    if options.kernel is not None:
+        found = find_kernel(among, options.kernel)
+        if options.json:
+            _print_json(found.kernel)
+        else:
+            _print_kernel(found.kernel)
+        return
+    answers = each(among, lambda server: server.ask("GET", "status"))
+    if options.json:
+        _print_json({"servers": [{"url": server.url, **answer} for server, answer in answers]})
+        return
+    for server, answer in answers:
+        rows = [
+            (
+                k["id"][:8],
+                k["path"] or "",
+                k["state"],
+                duration(k["age_s"]),
+                k["provenance"] or "",
+                size(k["ram"]),
+                (k["why_not"] or {}).get("message") or (k["message"] if k["reason"] else ""),
+            )
+            for k in answer["kernels"]
+        ]
+        print(f"{server.url}  (checkpoints: {answer['store']['path']}, "
+              f"{size(answer['store']['free'])} free)")  # fmt: skip
+        if rows:
+            print(
+                table(("kernel", "notebook", "state", "for", "provenance", "memory", "note"), rows)
+            )
+        else:
+            print("No kernels.")
+
+
+def survives(options: argparse.Namespace, among: list[Server]) -> None:
+    """Print what a pause would keep."""
+    found = find_kernel(among, options.kernel)
+    answer = found.server.ask("GET", f"kernels/{found.kernel['id']}/survives")
+    if options.json:
+        _print_json(answer)
+        return
+    if answer["stale"]:
+        print(f"As of {local_time(answer['as_of'])}: the kernel cannot be asked now.")
+    rows = sorted(answer["variables"], key=lambda v: -(v["bytes"] or 0))
+    print(
+        table(
+            ("name", "type", "size", "where", "fate", "cell", "reason"),
+            [
+                (
+                    v["name"],
+                    v["type"],
+                    size(v["bytes"]),
+                    v["device"] or "",
+                    v["fate"],
+                    "" if v["cell"] is None else f"[{v['cell']}]",
+                    v["reason"] or "",
+                )
+                for v in rows
+            ],
+        )
+    )
+    others = [(p["what"], p["fate"], p["reason"] or "") for p in answer["process"]]
+    if others:
+        print()
+        print(table(("process", "fate", "reason"), others))
+    b = answer["bytes"]
+    print(
+        f"\n{size(b['kept'])} kept: {size(b['to_write'])} to write, "
+        f"{size(b['already_stored'])} stored already."
+    )
+
+
+def list_checkpoints(options: argparse.Namespace, among: list[Server]) -> None:
+    """Print the checkpoints."""
+    checkpoints: dict[str, dict[str, Any]] = {}
+    for _, answer in each(among, lambda server: server.ask("GET", "checkpoints")):
+        for checkpoint in answer["checkpoints"]:  # servers of one user share the store
+            checkpoints.setdefault(checkpoint["id"], checkpoint)
+    if options.json:
+        _print_json({"checkpoints": list(checkpoints.values())})
+        return
+    if not checkpoints:
+        print("No checkpoints.")
+        return
+    rows = []
+    for c in checkpoints.values():
+        counts = c.get("counts") or {}
+        rows.append(
+            (
+                c["id"],
+                c["name"] or "",
+                local_time(c["created"]),
+                size((c["bytes"] or {}).get("total")),
+                "/".join(str(counts.get(fate, "-")) for fate in ("kept", "rebuilt", "lost")),
+                "in use" if c["in_use"] else "",
+                c["error"]["message"] if c["error"] else c["notebook"] or "",
+            )
+        )
+    print(
+        table(("checkpoint", "name", "created", "size", "kept/rebuilt/lost", "", "notebook"), rows)
+    )
+
+
+def pause(options: argparse.Namespace, among: list[Server]) -> None:
+    """Pause a kernel."""
+    body = {"when": options.when, **_given(options)}
+    _operate(options, among, "pause", body)
+
+
+def checkpoint(options: argparse.Namespace, among: list[Server]) -> None:
+    """Write a checkpoint of a kernel."""
+    _operate(options, among, "checkpoint", _given(options))
+
+
+def resume(options: argparse.Namespace, among: list[Server]) -> None:
+    """Resume a kernel."""
+    _operate(options, among, "resume", {})
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    given = {"timeout_s": options.timeout, "name": options.name}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+# -- operations ------------------------------------------------------------------------------
+
+
+def _operate(
+    options: argparse.Namespace, among: list[Server], kind: str, body: dict[str, Any]
+) -> None:
+    found = find_kernel(among, options.kernel)
+    operation = found.server.ask("POST", f"kernels/{found.kernel['id']}/{kind}", body)
+    if not options.no_wait:
+        operation = _wait(found, operation)
+    if options.json:
+        _print_json(operation)
+    if operation["error"]:
+        raise GkewsError.from_json(operation["error"])
+    if not options.json:
+        _print_operation(found, operation)
+
+
+def _wait(found: Found, operation: dict[str, Any]) -> dict[str, Any]:
+    """Follow the operation to its end, with a line of progress on a terminal."""
+    shown = 0
+    while operation["finished"] is None:
+        if sys.stderr.isatty():
+            line = _progress(operation)
+            print("\r" + line.ljust(shown), end="", file=sys.stderr, flush=True)
+            shown = len(line)
+        time.sleep(POLL_S)
+        operation = found.server.ask("GET", f"operations/{operation['id']}")
+    if shown:
+        print("\r" + " " * shown + "\r", end="", file=sys.stderr, flush=True)
+    return operation
+
+
+def _progress(operation: dict[str, Any]) -> str:
+    words = operation["phase"].replace("_", " ")
+    if operation["step"]:
+        words += f", {operation['step']}"
+    done, total = operation["bytes_done"], operation["bytes_total"]
+    if total:
+        words += f": {100 * done // total} %, {size(done)} of {size(total)}"
+    if operation["eta_s"] is not None:
+        words += f", {duration(operation['eta_s'])} left"
+    return words
+
+
+def _print_operation(found: Found, operation: dict[str, Any]) -> None:
+    what = found.kernel["path"] or found.kernel["id"][:8]
+    result = operation["result"]
+    if result is None:
+        print(f"Started: {operation['kind']} of {what}, operation {operation['id']}.")
+        return
+    done = {"pause": "Paused", "resume": "Resumed", "checkpoint": "Checkpoint of"}
+    counts = f"{result['kept']} kept, {result['rebuilt']} rebuilt, {len(result['lost'])} lost"
+    seconds = duration(sum(result["seconds"].values()))
+    line = f"{done[operation['kind']]} {what} in {seconds}: {counts}"
+    if operation["kind"] == "resume":
+        line += f" ({result['provenance']})"
+    else:
+        line += f"; {size(result['bytes_written'])} written, checkpoint {result['checkpoint']}"
+    released = result["released"]
+    if released:
+        given = [f"{size(released[k])} {w}" for k, w in (("ram", "memory"), ("vram", "GPU memory"))
+                 if released.get(k)]  # fmt: skip
+        line += f"; given back: {', '.join(given) or 'nothing'}"
+    print(line + ".")
+    if result["lost"]:
+        print()
+        print(
+            table(
+                ("lost", "reason", "cell"),
+                [
+                    (v["name"], v["reason"] or "", "" if v["cell"] is None else f"[{v['cell']}]")
+                    for v in result["lost"]
+                ],
+            )
+        )
+
+
+def _print_kernel(kernel: dict[str, Any]) -> None:
+    print(f"{kernel['id']}  {kernel['display_name']}  {kernel['path'] or ''}".rstrip())
+    print(f"{kernel['message']} For {duration(kernel['age_s'])}. {kernel['hint']}".rstrip())
+    if kernel["why_not"]:
+        print(f"Cannot be paused: {kernel['why_not']['message']} {kernel['why_not']['hint']}")
+    if kernel["checkpoint"]:
+        print(f"Checkpoint: {kernel['checkpoint']}")
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))
+
+
+# -- the command line ------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--url", default=None, help="the server; default: those that run here")
+    common.add_argument("--token", default=None, help="its token; default: as found")
+    common.add_argument("--json", action="store_true", help="print JSON as the REST interface does")
+    kernel = argparse.ArgumentParser(add_help=False)
+    kernel.add_argument("kernel", help="the beginning of its id (4 or more), or its notebook")
+    wait = argparse.ArgumentParser(add_help=False)
+    wait.add_argument("--no-wait", action="store_true", help="do not wait for the end")
+    how = argparse.ArgumentParser(add_help=False)
+    how.add_argument("--timeout", type=_seconds, help="seconds to wait for a running cell")
+    how.add_argument("--name", help="a name for the checkpoint, which is then kept for good")
+
+    parser = argparse.ArgumentParser(
+        prog="jupyter gkews", description="Pause and resume the kernels of a Jupyter server."
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(name: str, command: Callable[..., None], help_: str, *parents: Any) -> Any:
+        added = commands.add_parser(
+            name, parents=[*parents, common], help=help_, description=help_[0].upper() + help_[1:]
+        )
+        added.set_defaults(command=command)
+        return added
+
+    add("status", status, "show the kernels and their states").add_argument(
+        "kernel", nargs="?", help="only this one"
+    )
+    add(
+        "pause", pause, "write a checkpoint and stop the kernel's process", kernel, wait, how
+    ).add_argument(
+        "--when",
+        choices=("idle", "interrupt", "now"),
+        default="idle",
+        help="a running cell: wait for it (idle), interrupt it, or refuse (now)",
+    )
+    add("resume", resume, "start a paused kernel and load its checkpoint", kernel, wait)
+    add("checkpoint", checkpoint, "write a checkpoint and go on", kernel, wait, how)
+    add("list", list_checkpoints, "list the checkpoints")
+    add("survives", survives, "show what a pause would keep, rebuild and lose", kernel)
+    return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,334 @@
+"""REST under `<base_url>/gkews/`, described by openapi.yaml: reads requests, asks `lifecycle`.
+
+Holds no state and decides nothing. Every route is authenticated and authorised for "gkews".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from http.client import responses
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from tornado import web
+
+from . import __version__
+from .errors import GkewsError
+from .lifecycle.operations import Operation, utcnow
+from .lifecycle.requests import PauseRequest, bad_request, only
+from .lifecycle.service import Lifecycle
+from .lifecycle.state import age_s
+
+Method = Callable[..., Awaitable[None]]
+
+_REASON_OF_STATUS = {
+    400: ("bad_request", "See openapi.yaml for what is allowed."),
+    403: ("forbidden", "Log in, or send the server's token; with a cookie, the X-XSRFToken too."),
+    404: ("no_such_route", "See openapi.yaml for the routes."),
+    405: ("bad_request", "See openapi.yaml for what this route takes."),
+}
+
+
+def json_errors(method: Method) -> Method:
+    """Answer a GkewsError with its status and its JSON."""
+
+    @functools.wraps(method)
+    async def answered(self: GkewsHandler, *args: str, **kwargs: str) -> None:
+        try:
+            await method(self, *args, **kwargs)
+        except GkewsError as error:
+            self.set_status(error.status)
+            self.finish(json.dumps(error.to_json()))
+
+    return answered
+
+
+class GkewsHandler(APIHandler):
+    """What all routes share."""
+
+    auth_resource = "gkews"
+
+    def initialize(self, lifecycle: Lifecycle) -> None:
+        """Take the state machine from GkewsApp."""
+        self.lifecycle = lifecycle
+
+    def body(self) -> dict[str, Any]:
+        """The JSON object of the request; {} if there is none. Raises `bad_request`."""
+        if not self.request.body.strip():
+            return {}
+        try:
+            body = json.loads(self.request.body)
+        except ValueError:
+            raise bad_request("The body is not JSON.") from None
+        if not isinstance(body, dict):
+            raise bad_request("The body must be a JSON object.")
+        return body
+
+    def reply(self, value: dict[str, Any], status: int = 200) -> None:
+        """Finish with a JSON object."""
+        self.set_status(status)
+        self.finish(json.dumps(value))
+
+    def accepted(self, operation: Operation) -> None:
+        """Finish with 202, the operation, and where to read it again."""
+        self.set_header("Location", f"{self.base_url}gkews/operations/{operation.id}")
+        self.reply(operation.to_json(), 202)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Errors that are not ours (no token, no such route ...) have the same shape."""
+        reason, hint = _REASON_OF_STATUS.get(
+            status_code, ("internal", "The server's log says more.")
+        )
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        message = getattr(error, "log_message", None) or responses.get(status_code, "Error")
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps({"reason": reason, "message": str(message), "hint": hint}))
+
+
+class StatusHandler(GkewsHandler):
+    """The workspace and every kernel."""
+
+    # a page that is left open polls this: it must not keep the server awake
+    _track_activity = False
+
+    def initialize(self, lifecycle: Lifecycle, store: Path, since: str) -> None:  # type: ignore[override]
+        """Take the store's folder and the time of the server's start as well."""
+        super().initialize(lifecycle)
+        self.store, self.since = store, since
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self) -> None:
+        """See getStatus in openapi.yaml."""
+        no_workspace = _no_workspace()
+        self.reply(
+            {
+                "version": __version__,
+                "workspace": {
+                    "state": "none",
+                    "since": self.since,
+                    "age_s": age_s(self.since),
+                    "provenance": None,
+                    "reason": no_workspace.reason,
+                    "message": no_workspace.message,
+                    "hint": no_workspace.hint,
+                    "engine": None,
+                    "operation": None,
+                },
+                "kernels": self.lifecycle.kernels(),
+                "engines": [],
+                "store": {"path": str(self.store), "free": _free(self.store)},
+            }
+        )
+
+
+class KernelHandler(GkewsHandler):
+    """One kernel."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self, kernel_id: str) -> None:
+        """See getKernel in openapi.yaml."""
+        self.reply(self.lifecycle.roster.describe(kernel_id))
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def patch(self, kernel_id: str) -> None:
+        """See patchKernel in openapi.yaml."""
+        body = self.body()
+        only(body, "auto_resume")
+        if not isinstance(body.get("auto_resume"), bool):
+            raise bad_request("'auto_resume' must be true or false.")
+        self.lifecycle.set_auto_resume(kernel_id, body["auto_resume"])
+        self.reply(self.lifecycle.roster.describe(kernel_id))
+
+
+class SurvivesHandler(GkewsHandler):
+    """What a pause would keep."""
+
+    _track_activity = False
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self, kernel_id: str) -> None:
+        """See getSurvives in openapi.yaml."""
+        self.reply(await self.lifecycle.survives(kernel_id))
+
+
+class PauseHandler(GkewsHandler):
+    """Pause a kernel."""
+
+    def initialize(self, lifecycle: Lifecycle, timeout_s: float | None) -> None:  # type: ignore[override]
+        """Take the default of `timeout_s` as well."""
+        super().initialize(lifecycle)
+        self.timeout_s = timeout_s
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def post(self, kernel_id: str) -> None:
+        """See pauseKernel in openapi.yaml."""
+        request = PauseRequest.from_json(self.body(), self.timeout_s)
+        self.accepted(self.lifecycle.pause(kernel_id, request))
+
+
+class CheckpointKernelHandler(PauseHandler):
+    """Write a checkpoint of a kernel."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def post(self, kernel_id: str) -> None:
+        """See checkpointKernel in openapi.yaml."""
+        request = PauseRequest.from_json(self.body(), self.timeout_s, checkpoint=True)
+        self.accepted(self.lifecycle.checkpoint(kernel_id, request))
+
+
+class ResumeHandler(GkewsHandler):
+    """Resume a kernel."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def post(self, kernel_id: str) -> None:
+        """See resumeKernel in openapi.yaml."""
+        only(self.body())
+        self.accepted(self.lifecycle.resume(kernel_id))
+
+
+class OperationHandler(GkewsHandler):
+    """One operation."""
+
+    _track_activity = False
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self, operation_id: str) -> None:
+        """See getOperation in openapi.yaml."""
+        self.reply(self.lifecycle.book.get(operation_id).operation.to_json())
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def delete(self, operation_id: str) -> None:
+        """See cancelOperation in openapi.yaml."""
+        self.reply(self.lifecycle.book.cancel(operation_id).operation.to_json(), 202)
+
+
+class CheckpointsHandler(GkewsHandler):
+    """All checkpoints."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self) -> None:
+        """See listCheckpoints in openapi.yaml."""
+        self.reply({"checkpoints": await asyncio.to_thread(self.lifecycle.shelf.all)})
+
+
+class CheckpointHandler(GkewsHandler):
+    """One checkpoint."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self, checkpoint_id: str) -> None:
+        """See getCheckpoint in openapi.yaml."""
+        self.reply(await asyncio.to_thread(self.lifecycle.shelf.get, checkpoint_id))
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def delete(self, checkpoint_id: str) -> None:
+        """See deleteCheckpoint in openapi.yaml."""
+        self.reply({"bytes_freed": await self.lifecycle.delete_checkpoint(checkpoint_id)})
+
+
+class RestoreHandler(GkewsHandler):
+    """Load a checkpoint into a kernel."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def post(self, checkpoint_id: str) -> None:
+        """See restoreCheckpoint in openapi.yaml."""
+        body = self.body()
+        only(body, "kernel_id")
+        kernel_id = body.get("kernel_id")
+        if kernel_id is not None and not isinstance(kernel_id, str):
+            raise bad_request("'kernel_id' must be the id of a kernel, or left out.")
+        self.accepted(await self.lifecycle.restore(checkpoint_id, kernel_id))
+
+
+class WorkspaceHandler(GkewsHandler):
+    """Pause or resume the whole workspace: there is no engine for it here."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def post(self) -> None:
+        """See pauseWorkspace and resumeWorkspace in openapi.yaml."""
+        raise _no_workspace()
+
+
+class UnknownHandler(GkewsHandler):
+    """Any other path below gkews/: 404 in JSON, for those who are logged in."""
+
+    @web.authenticated
+    @authorized
+    async def _not_found(self) -> None:
+        raise web.HTTPError(404, "There is no such route.")
+
+    get = post = put = patch = delete = _not_found
+
+
+def _no_workspace() -> GkewsError:
+    return GkewsError(
+        "no_workspace",
+        "This server has no engine that can pause the whole workspace.",
+        "Single kernels can be paused.",
+    )
+
+
+def _free(store: Path) -> int | None:
+    folder = store
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def routes(lifecycle: Lifecycle, *, store: Path, timeout_s: float | None) -> list[tuple[Any, ...]]:
+    """The routes, their handlers and what is handed to them."""
+    plain = {"lifecycle": lifecycle}
+    waiting = {**plain, "timeout_s": timeout_s}
+    kernel = r"/gkews/kernels/(?P<kernel_id>[^/]+)"
+    checkpoint = r"/gkews/checkpoints/(?P<checkpoint_id>[^/]+)"
+    return [
+        (r"/gkews/status", StatusHandler, {**plain, "store": store, "since": utcnow()}),
+        (kernel, KernelHandler, plain),
+        (kernel + "/survives", SurvivesHandler, plain),
+        (kernel + "/pause", PauseHandler, waiting),
+        (kernel + "/resume", ResumeHandler, plain),
+        (kernel + "/checkpoint", CheckpointKernelHandler, waiting),
+        (r"/gkews/operations/(?P<operation_id>[^/]+)", OperationHandler, plain),
+        (r"/gkews/checkpoints", CheckpointsHandler, plain),
+        (checkpoint, CheckpointHandler, plain),
+        (checkpoint + "/restore", RestoreHandler, plain),
+        (r"/gkews/workspace/pause", WorkspaceHandler, plain),
+        (r"/gkews/workspace/resume", WorkspaceHandler, plain),
+        (r"/gkews/.*", UnknownHandler, plain),
+    ]

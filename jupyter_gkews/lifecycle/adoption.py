@@ -1,0 +1,57 @@
+"""After a server's start: takes the paused kernels of dead servers over, still paused.
+
+Starts no process. A record whose notebook lies elsewhere, is gone or has a kernel already, or
+whose kernelspec is missing, is left alone: its checkpoint is offered in the list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from .context import Context
+from .records import PausedRecord
+
+
+def why_not(ctx: Context, record: PausedRecord) -> str | None:
+    """Why this server cannot take the record over; None if it can."""
+    if record.kernel in ctx.kernels:
+        return "a kernel of this id is listed already"
+    if not record.notebook:
+        return "it had no notebook"
+    if ctx.kernels.api_path(record.notebook) is None:
+        return "its notebook is not below this server's root"
+    if not ctx.kernels.has_kernelspec(record.kernel_name):
+        return f"the kernelspec {record.kernel_name!r} is not installed"
+    return None
+
+
+async def adopt(ctx: Context) -> list[PausedRecord]:
+    """Register the paused kernels that can be taken over; their records, now owned."""
+    adopted = []
+    for record in await asyncio.to_thread(list, ctx.records):
+        try:
+            if await _adopt_one(ctx, record):
+                adopted.append(record)
+        except Exception:
+            ctx.log.exception("The paused kernel %s could not be taken over", record.kernel)
+            ctx.records.give_up(record.kernel)
+    return adopted
+
+
+async def _adopt_one(ctx: Context, record: PausedRecord) -> bool:
+    if (reason := why_not(ctx, record)) is not None:
+        ctx.log.info("Paused kernel %s is not taken over: %s", record.kernel, reason)
+        return False
+    if not await asyncio.to_thread(ctx.records.claim, record.kernel):
+        ctx.log.info("Paused kernel %s is another server's", record.kernel)
+        return False
+    path = ctx.kernels.api_path(record.notebook or "")
+    # read again: the other server may have resumed or dropped it before the lock was free
+    now = ctx.records.get(record.kernel)
+    if path is None or now != record or await ctx.kernels.has_session(path):
+        ctx.records.give_up(record.kernel)
+        return False
+    await ctx.kernels.start_paused(record.kernel, record.kernel_name, path, record.kernel_info)
+    await ctx.kernels.give_session(record.kernel, path)
+    ctx.log.info("Paused kernel %s of %s is taken over", record.kernel, path)
+    return True

@@ -1,0 +1,35 @@
+"""What every procedure of the lifecycle works with; built once by GkewsApp."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from .announcer import Announcer
+from .interfaces import Kernels, Store
+from .records import PausedRecords
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The traits of GkewsApp that the lifecycle obeys. Times in seconds."""
+
+    auto_resume: bool = True
+    adopt_paused: bool = True
+    idle_timeout_s: float | None = None
+    answer_timeout_s: float = 30.0
+    on_missing_gpu: str = "cpu"
+    verify: str = "fast"
+    keep_checkpoints: int = 3
+
+
+@dataclass(frozen=True)
+class Context:
+    """The collaborators, handed down instead of looked up."""
+
+    kernels: Kernels
+    store: Store
+    records: PausedRecords
+    settings: Settings
+    announcer: Announcer
+    log: logging.Logger

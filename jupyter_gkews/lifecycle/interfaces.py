@@ -1,0 +1,167 @@
+"""What the state machine asks of a kernel, its process, the server and the store: interfaces only.
+
+The real ones are `provisioning.PausableProvisioner`, `kernel_client.KernelClient`,
+`running.RunningKernels` and `kernel.checkpoint.store.CheckpointStore`. Imports none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import GkewsError
+from ..kernel.protocol import CheckpointOrder, Hello, Progress, Restored, RestoreOrder
+
+OnProgress = Callable[[Progress], object]
+
+
+class Stopped(Protocol):
+    """What stopping a process gave back, in bytes."""
+
+    @property
+    def ram(self) -> int: ...  # noqa: D102
+
+    @property
+    def vram(self) -> int: ...  # noqa: D102
+
+
+class PausableProcess(Protocol):
+    """The process of one kernel: stopped for a pause, started for a resume."""
+
+    auto_resume: bool
+    on_run_requested: Callable[[], object] | None
+    on_pause_ended: Callable[[str], object] | None
+    on_died: Callable[[], object] | None
+    on_launched: Callable[[], object] | None
+
+    @property
+    def phase(self) -> str:
+        """running | held | paused | resuming."""
+
+    @property
+    def launch(self) -> str:
+        """The nonce of the present launch."""
+
+    @property
+    def hello(self) -> Hello | None:
+        """What the kernel side said when it loaded, in the present launch."""
+
+    @property
+    def kernel_info(self) -> dict[str, Any] | None:
+        """The content of the last kernel_info_reply."""
+
+    def why_not_pausable(self) -> GkewsError | None: ...  # noqa: D102
+
+    def hold(self) -> None: ...  # noqa: D102
+
+    def release(self) -> None: ...  # noqa: D102
+
+    async def stop_for_pause(self) -> Stopped: ...  # noqa: D102
+
+    async def start_for_resume(self, order: RestoreOrder) -> None: ...  # noqa: D102
+
+    async def resumed(self) -> None: ...  # noqa: D102
+
+    async def resume_failed(self, error: GkewsError) -> None: ...  # noqa: D102
+
+
+class KernelTalk(Protocol):
+    """Speaks kernel/protocol.py to one kernel."""
+
+    async def survives(self, timeout_s: float) -> dict[str, Any]: ...  # noqa: D102
+
+    async def checkpoint(  # noqa: D102
+        self, order: CheckpointOrder, on_progress: OnProgress
+    ) -> dict[str, Any]: ...
+
+    async def cancel(self, operation: str) -> None: ...  # noqa: D102
+
+    async def release(self, operation: str) -> None: ...  # noqa: D102
+
+    async def ping(self) -> dict[str, Any]: ...  # noqa: D102
+
+    async def restored(  # noqa: D102
+        self, order: RestoreOrder, launch: str, on_progress: OnProgress
+    ) -> Restored: ...
+
+    def is_idle(self) -> bool: ...  # noqa: D102
+
+    async def wait_idle(  # noqa: D102
+        self, timeout_s: float | None = None, *, then_hold: bool = False
+    ) -> None: ...
+
+    def subscribe(self, callback: Callable[[dict[str, Any]], object]) -> None: ...  # noqa: D102
+
+    def close(self) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """What the server knows of a kernel without asking it."""
+
+    id: str
+    name: str
+    display_name: str
+    language: str
+    path: str | None  # the notebook, relative to the server's root; None without a session
+    notebook: str | None  # the same, absolute on disk
+    execution_state: str
+    ram: int | None  # resident bytes of its process
+
+
+class Kernels(Protocol):
+    """The kernels of this server."""
+
+    root: Path
+
+    def ids(self) -> list[str]: ...  # noqa: D102
+
+    def __contains__(self, kernel_id: str) -> bool: ...
+
+    def facts(self, kernel_id: str) -> KernelFacts: ...  # noqa: D102
+
+    def process(self, kernel_id: str) -> PausableProcess | None:
+        """Its process; None where another provisioner or a gateway runs it."""
+
+    def talk(self, kernel_id: str) -> KernelTalk: ...  # noqa: D102
+
+    async def interrupt(self, kernel_id: str) -> None: ...  # noqa: D102
+
+    def has_kernelspec(self, name: str) -> bool: ...  # noqa: D102
+
+    def api_path(self, notebook: str) -> str | None:
+        """The path of a notebook file relative to the root; None if it lies outside or is gone."""
+
+    async def start_paused(
+        self, kernel_id: str, kernel_name: str, path: str | None, kernel_info: dict[str, Any] | None
+    ) -> None:
+        """Register a kernel under this id whose process is not started."""
+
+    async def give_session(self, kernel_id: str, path: str) -> str | None:
+        """Make the kernel the one of this notebook; the id of the kernel it had, which runs on."""
+
+    async def has_session(self, path: str) -> bool: ...  # noqa: D102
+
+    async def discard(self, kernel_id: str) -> None:
+        """Take a kernel without a process off the server's list again."""
+
+
+class Store(Protocol):
+    """The checkpoint store."""
+
+    @property
+    def root(self) -> Path: ...  # noqa: D102
+
+    def summaries(self) -> list[dict[str, Any]]: ...  # noqa: D102
+
+    def summary(self, checkpoint: str) -> dict[str, Any]: ...  # noqa: D102
+
+    def manifest(self, checkpoint: str) -> object: ...  # noqa: D102
+
+    def delete(self, checkpoint: str) -> int: ...  # noqa: D102
+
+
+#: Emits one event on the server's bus.
+Emit = Callable[[Mapping[str, Any]], None]

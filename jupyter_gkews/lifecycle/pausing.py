@@ -1,0 +1,148 @@
+"""How a kernel is paused, and how a checkpoint is written of one that goes on.
+
+Stops no process before its checkpoint and the record of it are durable; whatever fails before
+that leaves the kernel running, with everything that was held let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ..errors import GkewsError
+from ..kernel.protocol import CheckpointOrder
+from .context import Context
+from .interfaces import KernelTalk, PausableProcess
+from .operations import utcnow
+from .records import PausedRecord
+from .requests import PauseRequest
+from .run import Run
+from .state import KernelEntry
+
+#: How long a kernel may take to notice that its checkpoint was cancelled (seconds).
+CANCEL_GRACE_S = 30.0
+#: How long the control channel may take to let a held kernel go (seconds).
+RELEASE_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The kernel that a procedure works on."""
+
+    entry: KernelEntry
+    process: PausableProcess
+    talk: KernelTalk
+
+
+def new_checkpoint_id() -> str:
+    """An id that sorts by time and is nobody else's."""
+    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def busy(message: str) -> GkewsError:
+    """`kernel_busy` with what can be done."""
+    return GkewsError(
+        "kernel_busy",
+        message,
+        "The kernel runs on untouched. Wait for the cell, or ask for when: idle or interrupt.",
+    )
+
+
+async def wait_for_idle(
+    ctx: Context, on: Subject, run: Run, request: PauseRequest, *, then_hold: bool = False
+) -> None:
+    """Return once no cell runs or waits; `then_hold` keeps the next one from beginning."""
+    if request.when == "interrupt" and not on.talk.is_idle():
+        await ctx.kernels.interrupt(on.entry.id)
+    timeout_s = 0.0 if request.when == "now" else request.timeout_s
+    await run.unless_stopped(on.talk.wait_idle(timeout_s, then_hold=then_hold))
+    run.check()
+
+
+async def write_checkpoint(
+    ctx: Context, on: Subject, run: Run, name: str | None, *, hold: bool
+) -> dict[str, Any]:
+    """Let the kernel write a checkpoint; its summary. With `hold` no cell runs afterwards."""
+    run.enter("checkpointing")
+    order = CheckpointOrder(
+        operation=run.operation.id,
+        checkpoint=new_checkpoint_id(),
+        name=name,
+        notebook=ctx.kernels.facts(on.entry.id).notebook,
+        hold=hold,
+    )
+
+    async def cancel() -> None:
+        reason = run.stop_reason
+        if reason is not None and reason.reason == "cancelled":
+            await on.talk.cancel(run.operation.id)
+
+    summary = await run.unless_stopped(
+        on.talk.checkpoint(order, run.progress), on_stop=cancel, grace_s=CANCEL_GRACE_S
+    )
+    result, counts = run.result, summary.get("counts") or {}
+    result.checkpoint = summary["id"]
+    result.kept = int(counts.get("kept", 0))
+    result.rebuilt = int(counts.get("rebuilt", 0))
+    result.rebuilt_details = list(summary.get("rebuilt") or [])
+    result.lost = list(summary.get("lost") or [])
+    result.bytes_written = int((summary.get("bytes") or {}).get("written", 0))
+    run.check()
+    return summary
+
+
+async def checkpoint(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> None:
+    """Write a checkpoint of a kernel that goes on afterwards."""
+    await wait_for_idle(ctx, on, run, request)
+    summary = await write_checkpoint(ctx, on, run, request.name, hold=False)
+    on.entry.checkpoint = summary["id"]
+
+
+async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> None:
+    """Write a checkpoint and stop the process; the kernel stays, paused."""
+    entry, process = on.entry, on.process
+    entry.enter("pausing")
+    try:
+        await wait_for_idle(ctx, on, run, request, then_hold=True)
+        summary = await write_checkpoint(ctx, on, run, request.name, hold=True)
+        run.enter("releasing")
+        record = PausedRecord(
+            kernel=entry.id,
+            kernel_name=ctx.kernels.facts(entry.id).name,
+            checkpoint=summary["id"],
+            since=utcnow(),
+            notebook=ctx.kernels.facts(entry.id).notebook,
+            auto_resume=process.auto_resume,
+            kernel_info=process.kernel_info,
+            survives=entry.survives,
+        )
+        await asyncio.to_thread(ctx.records.write, record)
+        try:
+            run.check()
+            stopped = await process.stop_for_pause()
+        except BaseException:
+            if process.phase != "paused":
+                await asyncio.to_thread(ctx.records.remove, entry.id)
+            raise
+    except BaseException:
+        if process.phase == "held":
+            await let_go(ctx, on, run)
+        raise
+    run.result.released = {"ram": stopped.ram, "vram": stopped.vram}
+    entry.checkpoint = summary["id"]
+    entry.paused_before = True
+    entry.enter("paused", record.since)
+
+
+async def let_go(ctx: Context, on: Subject, run: Run) -> None:
+    """Undo the holding of a kernel that stays running: first the kernel, then the websockets."""
+    reason = run.stop_reason
+    if reason is None or reason.reason == "cancelled":
+        try:
+            await asyncio.wait_for(on.talk.release(run.operation.id), RELEASE_TIMEOUT_S)
+        except Exception as error:
+            ctx.log.warning("Kernel %s did not answer to being let go: %r", on.entry.id, error)
+    on.process.release()

@@ -1,0 +1,173 @@
+"""The server's records of paused kernels, durable, each owned by at most one live server.
+
+A record is `paused/<kernel id>.json` in the store; its owner holds an flock on
+`paused/<kernel id>.lock` for as long as it lives, so a dead server's records become free by
+themselves. Never touches a checkpoint.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import GkewsError
+from ..kernel.protocol import read_json, write_json
+
+FORMAT = 1
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass
+class PausedRecord:
+    """One paused kernel: what is needed to show it, and to resume it under another server."""
+
+    kernel: str
+    kernel_name: str
+    checkpoint: str
+    since: str  # when it was paused, ISO 8601 UTC
+    notebook: str | None = None  # absolute path
+    auto_resume: bool = True
+    kernel_info: dict[str, Any] | None = None
+    released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"} in bytes
+    survives: dict[str, Any] | None = None  # the last table, with "as_of"
+    format: int = FORMAT
+
+
+def store_error(error: OSError, what: str) -> GkewsError:
+    """The typed error for a failed write below the store."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return GkewsError(
+            "disk_full",
+            f"The disk is full: {what} could not be written.",
+            "The kernel runs on untouched. Free space or delete old checkpoints, then pause again.",
+        )
+    return GkewsError(
+        "store_not_writable",
+        f"{what[0].upper()}{what[1:]} could not be written: {error.strerror or error}.",
+        "The kernel runs on untouched. Check GkewsApp.store_dir and its permissions.",
+    )
+
+
+class PausedRecords:
+    """The records in one store, and which of them this server owns."""
+
+    def __init__(self, store: Path) -> None:
+        self._dir = store / "paused"
+        self._locks: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[PausedRecord]:
+        """All readable records, whoever owns them."""
+        for path in sorted(self._dir.glob("*.json")):
+            if (record := self._read(path)) is not None:
+                yield record
+
+    def get(self, kernel: str) -> PausedRecord | None:
+        """The record of a kernel, None if there is none that can be read."""
+        return self._read(self._dir / f"{kernel}.json") if _ID.fullmatch(kernel) else None
+
+    def owned(self, kernel: str) -> bool:
+        """Whether this server owns the record."""
+        return kernel in self._locks
+
+    def claim(self, kernel: str) -> bool:
+        """Own the record of `kernel`, if no other live server does."""
+        if kernel in self._locks:
+            return True
+        if not _ID.fullmatch(kernel):
+            return False
+        self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._dir / f"{kernel}.lock"
+        while True:
+            # O_CLOEXEC is Python's default: a kernel process must not inherit the lock
+            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(fd)
+                return False
+            except OSError:
+                os.close(fd)
+                raise
+            # an owner that gave up may have unlinked the file between our open and our lock
+            try:
+                if os.path.samestat(os.fstat(fd), os.stat(path)):
+                    self._locks[kernel] = fd
+                    return True
+            except FileNotFoundError:
+                pass
+            os.close(fd)
+
+    def owned_elsewhere(self, kernel: str) -> bool:
+        """Whether another live server owns the record."""
+        if kernel in self._locks or not (self._dir / f"{kernel}.lock").exists():
+            return False
+        if not self.claim(kernel):
+            return True
+        self.give_up(kernel)
+        return False
+
+    def write(self, record: PausedRecord) -> None:
+        """Write the record of a kernel and own it; durable on return.
+
+        Raises `disk_full`, `store_not_writable`, or `paused_elsewhere` if another live server
+        has a paused kernel of this id.
+        """
+        try:
+            if not self.claim(record.kernel):
+                raise GkewsError(
+                    "paused_elsewhere",
+                    "Another server on this machine holds a paused kernel with the same id.",
+                    "The kernel runs on untouched. Resume or shut down the other one first.",
+                )
+            write_json(self._dir / f"{record.kernel}.json", record, durable=True)
+            self._sync()
+        except OSError as error:
+            self.give_up(record.kernel)
+            raise store_error(error, "the record of the paused kernel") from error
+
+    def remove(self, kernel: str) -> None:
+        """Delete the record of a kernel that this server owns; its checkpoint stays."""
+        if kernel not in self._locks:
+            return
+        (self._dir / f"{kernel}.json").unlink(missing_ok=True)
+        self._sync()
+        # unlinked while still locked, so that whoever opened it before sees that it is gone
+        (self._dir / f"{kernel}.lock").unlink(missing_ok=True)
+        os.close(self._locks.pop(kernel))
+
+    def give_up(self, kernel: str) -> None:
+        """Own the record no longer; the record itself stays for the next server."""
+        if (fd := self._locks.pop(kernel, None)) is not None:
+            if not (self._dir / f"{kernel}.json").exists():
+                (self._dir / f"{kernel}.lock").unlink(missing_ok=True)
+            os.close(fd)
+
+    def close(self) -> None:
+        """Give up all records."""
+        for kernel in list(self._locks):
+            self.give_up(kernel)
+
+    def _sync(self) -> None:
+        fd = os.open(self._dir, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    @staticmethod
+    def _read(path: Path) -> PausedRecord | None:
+        data = read_json(path)
+        if data is None or data.get("format") != FORMAT:
+            return None
+        known = {f.name for f in fields(PausedRecord)}
+        try:
+            record = PausedRecord(**{k: v for k, v in data.items() if k in known})
+        except TypeError:
+            return None
+        return record if path.stem == record.kernel and _ID.fullmatch(record.kernel) else None

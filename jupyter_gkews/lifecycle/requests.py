@@ -1,0 +1,70 @@
+"""The bodies of requests, checked: anything unknown or of a wrong type is `bad_request`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import GkewsError
+
+WHEN = ("idle", "interrupt", "now")
+#: Longer names are refused: they end up in tables and manifests.
+MAX_NAME = 200
+
+
+def bad_request(message: str) -> GkewsError:
+    """`bad_request` with the pointer to the description of the interface."""
+    return GkewsError(
+        "bad_request", message, "Nothing was done. See openapi.yaml for what is allowed."
+    )
+
+
+def only(body: dict[str, Any], *allowed: str) -> None:
+    """Refuse keys that are not `allowed`: a misspelt option must not be ignored."""
+    unknown = sorted(set(body) - set(allowed))
+    if unknown:
+        raise bad_request(f"Unknown field {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}.")
+
+
+@dataclass(frozen=True)
+class PauseRequest:
+    """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on."""
+
+    when: str = "idle"
+    timeout_s: float | None = None
+    name: str | None = None
+    snapshot: bool | None = None
+
+    @classmethod
+    def from_json(
+        cls, body: dict[str, Any], default_timeout_s: float | None, *, checkpoint: bool = False
+    ) -> PauseRequest:
+        """Read the body of a pause, or with `checkpoint` of a checkpoint request."""
+        only(body, "when", "timeout_s", "name", *(() if checkpoint else ("snapshot",)))
+        when = body.get("when", "idle")
+        if when not in WHEN or (checkpoint and when == "interrupt"):
+            raise bad_request(f"'when' is {when!r}; it must be one of {', '.join(WHEN)}.")
+        timeout = body.get("timeout_s")
+        if timeout is not None and (
+            isinstance(timeout, bool)
+            or not isinstance(timeout, (int, float))
+            or not math.isfinite(timeout)
+            or timeout < 0
+        ):
+            raise bad_request("'timeout_s' must be a number of seconds, 0 or more.")
+        name = body.get("name")
+        if name is not None and (
+            not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME
+        ):
+            raise bad_request(f"'name' must be a text of 1 to {MAX_NAME} characters.")
+        snapshot = body.get("snapshot")
+        if snapshot is not None and not isinstance(snapshot, bool):
+            raise bad_request("'snapshot' must be true or false.")
+        if snapshot:
+            raise GkewsError(
+                "snapshot_unavailable",
+                "A process snapshot was demanded, but this server has no engine for it.",
+                "Nothing was done. Leave 'snapshot' out to pause with a checkpoint.",
+            )
+        return cls(when, default_timeout_s if timeout is None else float(timeout), name, snapshot)

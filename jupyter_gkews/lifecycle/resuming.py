@@ -1,0 +1,113 @@
+"""How a checkpoint comes back: a paused kernel resumed, a checkpoint restored into a kernel.
+
+Deletes no checkpoint and starts no second attempt by itself. A load that fails leaves the kernel
+paused with the checkpoint that it had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..errors import GkewsError
+from ..kernel.protocol import RestoreOrder
+from . import pausing
+from .context import Context
+from .pausing import Subject
+from .requests import PauseRequest
+from .run import Run
+
+NEVER_STARTED = "The checkpoint is kept as it is."
+
+
+async def load(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
+    """Start the process of a paused kernel, load `checkpoint`, and see that it answers."""
+    entry, process = on.entry, on.process
+    entry.enter("resuming")
+    if run.operation.phase != "restoring":
+        run.enter("restoring")
+    # what cannot be trusted is refused before anything is started
+    await asyncio.to_thread(ctx.store.manifest, checkpoint)
+    run.check()
+    order = RestoreOrder(
+        checkpoint=checkpoint,
+        operation=run.operation.id,
+        on_missing_gpu=ctx.settings.on_missing_gpu,
+        verify=ctx.settings.verify,
+    )
+    try:
+        await process.start_for_resume(order)
+        restored = await run.unless_stopped(on.talk.restored(order, process.launch, run.progress))
+        if restored.status != "ok":
+            raise GkewsError.from_json(
+                restored.error or {"reason": "restore_failed", "message": "The load failed."}
+            )
+        run.enter("verifying")
+        try:
+            await run.unless_stopped(on.talk.ping(), timeout_s=ctx.settings.answer_timeout_s)
+        except asyncio.TimeoutError:
+            raise GkewsError(
+                "kernel_unreachable",
+                "The checkpoint was loaded, but the kernel does not answer.",
+                "The kernel stays paused and the checkpoint is kept; resume again.",
+            ) from None
+        await process.resumed()
+    except BaseException as error:
+        if process.phase == "resuming":
+            await process.resume_failed(_typed(error))
+        raise
+    result = run.result
+    result.provenance = "recovered"
+    result.checkpoint = checkpoint
+    result.kept, result.rebuilt = restored.kept, restored.rebuilt
+    result.rebuilt_details, result.lost = restored.rebuilt_details, restored.lost
+    entry.checkpoint = checkpoint
+    entry.provenance = "recovered"
+    entry.paused_before = True
+    entry.enter("running")
+    # only now, that the kernel runs again, is the record of the pause not needed any more
+    await asyncio.to_thread(ctx.records.remove, entry.id)
+
+
+async def resume(ctx: Context, on: Subject, run: Run) -> None:
+    """Resume a paused kernel from the checkpoint that its pause wrote."""
+    checkpoint = on.entry.checkpoint
+    if checkpoint is None:
+        raise GkewsError(
+            "checkpoint_not_found",
+            "No checkpoint is recorded for this paused kernel.",
+            "Restart the kernel, or restore another checkpoint into it.",
+        )
+    await load(ctx, on, run, checkpoint)
+
+
+async def restore(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
+    """Load `checkpoint` into a kernel; what a running one holds is saved first."""
+    await asyncio.to_thread(ctx.store.manifest, checkpoint)
+    if on.entry.state != "paused":
+        await pausing.pause(ctx, on, run, PauseRequest(when="now"))
+    before = on.entry.checkpoint
+    run.result.saved_before = before
+    try:
+        await load(ctx, on, run, checkpoint)
+    except GkewsError as error:
+        hint = f"{error.hint} What the kernel held before is kept: resume it to have it back."
+        raise GkewsError(error.reason, error.message, hint.strip()) from error
+
+
+async def restore_new(
+    ctx: Context, on: Subject, run: Run, checkpoint: str, path: str | None
+) -> None:
+    """Load `checkpoint` into a kernel that was just registered without a process."""
+    await load(ctx, on, run, checkpoint)
+    if path is not None:
+        left = await ctx.kernels.give_session(on.entry.id, path)
+        if left is not None:
+            ctx.log.info("Kernel %s of %s runs on without a notebook", left, path)
+
+
+def _typed(error: BaseException) -> GkewsError:
+    if isinstance(error, GkewsError):
+        return error
+    if isinstance(error, asyncio.CancelledError):
+        return GkewsError("cancelled", "The server is stopping.", NEVER_STARTED)
+    return GkewsError("internal", f"{type(error).__name__}: {error}", NEVER_STARTED)

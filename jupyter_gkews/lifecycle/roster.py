@@ -1,0 +1,228 @@
+"""The kernels of this server and what happens to them without being asked for here: starts,
+deaths, restarts, ends, magics. Starts no operation itself: it calls what `Lifecycle` gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..errors import GkewsError
+from ..kernel.protocol import EVENT_CHECKPOINTED, EVENT_PAUSE_REQUESTED
+from .context import Context
+from .operations import Operation
+from .pausing import Subject
+from .records import PausedRecord
+from .requests import PauseRequest
+from .state import KernelEntry
+
+
+class Roster:
+    """One KernelEntry a kernel, kept true by the callbacks of its process."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        *,
+        pause: Callable[[str, PauseRequest], object],
+        resume: Callable[[str], object],
+    ) -> None:
+        self._ctx = ctx
+        self._pause, self._resume = pause, resume
+        self._entries: dict[str, KernelEntry] = {}
+        self._closing = False
+
+    # -- what is there ---------------------------------------------------------------------
+
+    def entry(self, kernel_id: str) -> KernelEntry:
+        """The entry of a kernel; raises `kernel_not_found`."""
+        if kernel_id not in self._ctx.kernels:
+            raise GkewsError(
+                "kernel_not_found",
+                f"There is no kernel {kernel_id!r} on this server.",
+                "If it was paused, its checkpoint is in the list of checkpoints.",
+            )
+        if kernel_id not in self._entries:  # started past our hook
+            self.attach(kernel_id)
+        return self._entries[kernel_id]
+
+    def subject(self, kernel_id: str) -> Subject:
+        """A kernel that can be worked on; raises `kernel_not_found`, `not_pausable`."""
+        entry = self.entry(kernel_id)
+        process = self._ctx.kernels.process(kernel_id)
+        if process is None or entry.talk is None:
+            raise _foreign()
+        return Subject(entry, process, entry.talk)
+
+    def find(self, kernel_id: str) -> KernelEntry | None:
+        """The entry of a kernel that is listed; None for any other."""
+        return self._entries.get(kernel_id)
+
+    def all(self) -> list[KernelEntry]:
+        """The entries of all kernels that we listen to."""
+        return list(self._entries.values())
+
+    def describe(self, kernel_id: str) -> dict[str, Any]:
+        """One of `status`'s kernels; asks the kernel nothing. Raises `kernel_not_found`."""
+        entry = self.entry(kernel_id)
+        process = self._ctx.kernels.process(kernel_id)
+        if process is None:
+            why: GkewsError | None = _foreign()
+        elif entry.state in ("paused", "resuming"):
+            why = None
+        else:
+            why = process.why_not_pausable()
+        facts = self._ctx.kernels.facts(kernel_id)
+        self._follow_rename(entry, facts.notebook)
+        return entry.to_json(
+            facts, why_not=why, auto_resume=process.auto_resume if process else False
+        )
+
+    def tell(self, entry: KernelEntry, operation: Operation | None = None) -> None:
+        """Send the state of a kernel to the event bus."""
+        running = entry.run.operation if entry.run else None
+        self._ctx.announcer.kernel(entry, operation or running, action="state")
+
+    # -- kernels come and go ---------------------------------------------------------------
+
+    def attach(self, kernel_id: str) -> None:
+        """A kernel was started or taken over: listen to it."""
+        if kernel_id in self._entries:
+            return
+        entry = self._entries[kernel_id] = KernelEntry(kernel_id)
+        process = self._ctx.kernels.process(kernel_id)
+        if process is None:
+            return
+        entry.state = "paused" if process.phase == "paused" else "running"
+        process.auto_resume = self._ctx.settings.auto_resume
+        process.on_run_requested = partial(self._run_requested, entry)
+        process.on_pause_ended = partial(self._pause_ended, entry)
+        process.on_died = partial(self._died, entry)
+        process.on_launched = partial(self._launched, entry)
+        entry.talk = self._ctx.kernels.talk(kernel_id)
+        entry.talk.subscribe(partial(self._said, entry))
+        self.tell(entry)
+
+    def take_over(self, record: PausedRecord) -> None:
+        """A paused kernel of a dead server is ours now."""
+        self.attach(record.kernel)
+        on = self.subject(record.kernel)
+        on.process.auto_resume = record.auto_resume
+        entry = on.entry
+        entry.checkpoint, entry.since = record.checkpoint, record.since
+        entry.survives, entry.paused_before = record.survives, True
+        self.tell(entry)
+
+    def detach(self, kernel_id: str) -> None:
+        """A kernel is listed no more."""
+        entry = self._entries.pop(kernel_id, None)
+        if entry is None:
+            return
+        if entry.run is not None:
+            entry.run.stop(
+                GkewsError(
+                    "kernel_died",
+                    "The kernel was shut down or died meanwhile.",
+                    "Checkpoints that were complete are kept.",
+                )
+            )
+        if entry.talk is not None:
+            entry.talk.close()
+        self.tell(entry)
+
+    def close(self) -> None:
+        """The server stops: what happens to kernels from now on is not the user's doing."""
+        self._closing = True
+        for entry in self._entries.values():
+            if entry.id in self._ctx.kernels:
+                self._follow_rename(entry, self._ctx.kernels.facts(entry.id).notebook)
+            if entry.talk is not None:
+                entry.talk.close()
+                entry.talk = None
+
+    # -- callbacks of the process and the kernel -------------------------------------------
+
+    def _run_requested(self, entry: KernelEntry) -> None:
+        """A cell was run in a paused notebook."""
+        try:
+            self._resume(entry.id)
+        except GkewsError as error:
+            self._ctx.log.warning("Kernel %s is not resumed for a cell: %s", entry.id, error)
+
+    def _pause_ended(self, entry: KernelEntry, kind: str) -> None:
+        """The paused kernel was restarted or shut down: its record goes, its checkpoint stays."""
+        if self._closing:
+            return
+        done = "restarted" if kind == "restart" else "shut down"
+        if entry.run is not None:
+            entry.run.stop(
+                GkewsError(
+                    "cancelled",
+                    f"The kernel was {done} meanwhile.",
+                    "Its checkpoint is kept and can be restored.",
+                )
+            )
+        self._ctx.records.remove(entry.id)
+        if entry.run is None:
+            entry.enter("running")
+            entry.last_error = None
+        self.tell(entry)
+
+    def _died(self, entry: KernelEntry) -> None:
+        entry.paused_before = True  # from here on an empty kernel is not what the user had
+        if entry.run is not None:
+            entry.run.stop(
+                GkewsError(
+                    "kernel_died",
+                    f"The kernel died during the {entry.run.operation.kind}.",
+                    "What it held since its last complete checkpoint is gone; "
+                    "that checkpoint is kept and can be restored.",
+                )
+            )
+
+    def _launched(self, entry: KernelEntry) -> None:
+        """A process was started; unless by a resume, it is empty."""
+        process = self._ctx.kernels.process(entry.id)
+        if process is not None and process.phase in ("resuming", "paused"):
+            return
+        entry.survives = None
+        if entry.paused_before:
+            entry.provenance = "fresh"
+        if entry.run is None:
+            entry.enter("running")
+        self.tell(entry)
+
+    def _said(self, entry: KernelEntry, event: dict[str, Any]) -> None:
+        """An event from the kernel: a magic was used."""
+        if event.get("event") == EVENT_PAUSE_REQUESTED:
+            timeout_s = self._ctx.settings.idle_timeout_s
+            try:
+                self._pause(entry.id, PauseRequest(name=event.get("name"), timeout_s=timeout_s))
+            except GkewsError as error:
+                self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
+        elif event.get("event") == EVENT_CHECKPOINTED:
+            summary = event.get("checkpoint") or {}
+            entry.checkpoint = summary.get("id", entry.checkpoint)
+            self._ctx.announcer.checkpoints(entry.id, entry.checkpoint)
+
+    def _follow_rename(self, entry: KernelEntry, notebook: str | None) -> None:
+        """Write the notebook's new path into the record of a paused kernel."""
+        if entry.state != "paused" or not notebook or not self._ctx.records.owned(entry.id):
+            return
+        record = self._ctx.records.get(entry.id)
+        if record is not None and record.notebook != notebook:
+            record.notebook = notebook
+            try:
+                self._ctx.records.write(record)
+            except GkewsError as error:
+                self._ctx.log.warning("The new path of %s was not kept: %s", entry.id, error)
+
+
+def _foreign() -> GkewsError:
+    return GkewsError(
+        "not_pausable",
+        "This kernel is not run by the provisioner of jupyter-gkews "
+        "(its kernelspec names another one, or a gateway runs it).",
+        "It goes on running.",
+    )

@@ -1,0 +1,319 @@
+"""The state machine of the kernels of one server: the one place that handlers and hooks ask.
+
+Starts at most one operation a kernel, keeps the states, and tells the event bus. How a pause or
+a resume goes is in `pausing` and `resuming`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from ..errors import GkewsError
+from . import pausing, resuming
+from .adoption import adopt
+from .book import OperationBook
+from .context import Context
+from .operations import PHASES, Operation, utcnow
+from .pausing import Subject
+from .requests import PauseRequest
+from .roster import Roster
+from .run import Run
+from .shelf import CheckpointShelf
+from .state import KernelEntry
+
+Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
+
+
+class Lifecycle:
+    """All kernels of this server, and what is being done with them."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._surviving: dict[str, asyncio.Task[dict[str, Any]]] = {}
+        self._new_kernels: dict[str, Run] = {}  # by checkpoint: restores into a new kernel
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopping = False
+        self.roster = Roster(ctx, pause=self.pause, resume=self.resume)
+        self.book = OperationBook()
+        self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels)
+
+    # -- operations ------------------------------------------------------------------------
+
+    def pause(self, kernel_id: str, request: PauseRequest) -> Operation:
+        """Pause a running kernel. Raises `already_paused`, `kernel_busy`, `not_pausable` ..."""
+        return self._start_checkpointing("pause", kernel_id, request, pausing.pause)
+
+    def checkpoint(self, kernel_id: str, request: PauseRequest) -> Operation:
+        """Write a checkpoint of a running kernel; raises as `pause` does."""
+        return self._start_checkpointing("checkpoint", kernel_id, request, pausing.checkpoint)
+
+    def _start_checkpointing(
+        self,
+        kind: str,
+        kernel_id: str,
+        request: PauseRequest,
+        procedure: Callable[..., Coroutine[Any, Any, None]],
+    ) -> Operation:
+        on = self.roster.subject(kernel_id)
+        if (run := self._running(on, kind)) is not None:
+            return run.operation
+        if on.entry.state == "paused":
+            raise GkewsError(
+                "already_paused",
+                "The kernel is paused already.",
+                "Its checkpoint is kept. Resume it first." if kind == "checkpoint" else "",
+            )
+        if (why := on.process.why_not_pausable()) is not None:
+            raise why
+        if request.when == "now" and not on.talk.is_idle():
+            raise pausing.busy("A cell is running.")
+        return self._start(
+            on, kind, lambda subject, run: procedure(self._ctx, subject, run, request)
+        )
+
+    def resume(self, kernel_id: str) -> Operation:
+        """Resume a paused kernel. Raises `not_paused`, `operation_running`."""
+        on = self.roster.subject(kernel_id)
+        if (run := self._running(on, "resume")) is not None:
+            return run.operation
+        if on.entry.state != "paused":
+            raise GkewsError("not_paused", "The kernel is not paused: it is running.")
+        return self._start(on, "resume", partial(resuming.resume, self._ctx))
+
+    async def restore(self, checkpoint: str, kernel_id: str | None) -> Operation:
+        """Load a checkpoint into a kernel of this server, or into a new one."""
+        summary = await asyncio.to_thread(self.shelf.get, checkpoint)
+        if summary.get("error"):
+            raise GkewsError.from_json(summary["error"])
+        if kernel_id is None:
+            return self._restore_new(checkpoint, summary)
+        on = self.roster.subject(kernel_id)
+        if (run := self._running(on, "restore")) is not None:
+            return run.operation
+        if on.entry.state != "paused":
+            if (why := on.process.why_not_pausable()) is not None:
+                raise why
+            if not on.talk.is_idle():
+                raise pausing.busy("A cell is running.")
+        return self._start(
+            on,
+            "restore",
+            partial(self._restore_into, checkpoint),
+            phase="restoring" if on.entry.state == "paused" else None,
+        )
+
+    async def _restore_into(self, checkpoint: str, on: Subject, run: Run) -> None:
+        await resuming.restore(self._ctx, on, run, checkpoint)
+
+    def _restore_new(self, checkpoint: str, summary: dict[str, Any]) -> Operation:
+        running = self._new_kernels.get(checkpoint)
+        if running is not None and running.operation.finished is None:
+            return running.operation
+        kernels = self._ctx.kernels
+        name = (summary.get("kernel") or {}).get("name") or ""
+        if not kernels.has_kernelspec(name):
+            raise GkewsError(
+                "kernel_not_found",
+                f"The checkpoint is of the kernel {name!r}, which is not installed here.",
+                "Install it, or restore the checkpoint into a running Python kernel.",
+            )
+        run = Run(Operation("restore", str(uuid.uuid4()), "restoring"), self._news)
+        self._new_kernels[checkpoint] = run
+        self.book.add(run)
+        notebook = summary.get("notebook")
+        path = kernels.api_path(notebook) if notebook else None
+        run.task = self._keep(self._drive_new(run, checkpoint, name, path))
+        return run.operation
+
+    async def _drive_new(self, run: Run, checkpoint: str, name: str, path: str | None) -> None:
+        kernel_id = run.operation.kernel
+        try:
+            await self._ctx.kernels.start_paused(kernel_id, name, path, None)
+            self.roster.attach(kernel_id)
+            on = self.roster.subject(kernel_id)
+            on.entry.run = run
+        except Exception as error:
+            self._ctx.log.exception("A kernel for checkpoint %s could not be started", checkpoint)
+            run.finish(_as_gkews_error(error))
+            return
+        procedure = partial(self._restore_into_new, checkpoint, path)
+        await self._drive(on, run, procedure)
+        if run.operation.error is not None and self.roster.find(kernel_id) is not None:
+            await self._ctx.kernels.discard(kernel_id)
+
+    async def _restore_into_new(
+        self, checkpoint: str, path: str | None, on: Subject, run: Run
+    ) -> None:
+        await resuming.restore_new(self._ctx, on, run, checkpoint, path)
+
+    def _running(self, on: Subject, kind: str) -> Run | None:
+        """The run of this kind on the kernel; raises `operation_running` for one of another."""
+        run = on.entry.run
+        if run is None or run.operation.kind == kind:
+            return run
+        raise GkewsError(
+            "operation_running",
+            f"A {run.operation.kind} of this kernel is running.",
+            "Wait until it has ended, or cancel it first.",
+        )
+
+    def _start(
+        self, on: Subject, kind: str, procedure: Procedure, *, phase: str | None = None
+    ) -> Operation:
+        if self._stopping:
+            raise GkewsError("cancelled", "The server is stopping.", "Nothing was started.")
+        phase = phase or ("restoring" if kind == "resume" else PHASES[kind][0])
+        run = Run(Operation(kind, on.entry.id, phase), self._news)
+        on.entry.run, on.entry.last_error = run, None
+        if kind != "checkpoint":
+            on.entry.enter("resuming" if phase == "restoring" else "pausing")
+        self.book.add(run)
+        run.tell(now=True)
+        run.task = self._keep(self._drive(on, run, procedure))
+        return run.operation
+
+    async def _drive(self, on: Subject, run: Run, procedure: Procedure) -> None:
+        """Run a procedure to its end, whatever it is, and settle the kernel's state."""
+        entry, error = on.entry, None
+        try:
+            await procedure(on, run)
+        except (Exception, asyncio.CancelledError) as raised:
+            error = _as_gkews_error(raised)
+            if error.reason == "internal":
+                self._ctx.log.exception("A %s of kernel %s failed", run.operation.kind, entry.id)
+        run.finish(error)
+        entry.run, entry.last_operation = None, run.operation
+        entry.last_error = None if error is None or error.reason == "cancelled" else error
+        entry.enter("paused" if on.process.phase == "paused" else "running")
+        self.roster.tell(entry, run.operation)
+        if run.operation.kind != "resume" and error is None:
+            self._ctx.announcer.checkpoints(entry.id, run.result.checkpoint)
+            if not self._stopping:
+                self._keep(self._prune(entry))
+
+    async def _prune(self, entry: KernelEntry) -> None:
+        try:
+            gone = await asyncio.to_thread(
+                self.shelf.prune, entry.id, self._ctx.settings.keep_checkpoints
+            )
+        except Exception as error:
+            self._ctx.log.warning("Old checkpoints of %s were not deleted: %s", entry.id, error)
+            return
+        for checkpoint in gone:
+            self._ctx.announcer.checkpoints(entry.id, checkpoint)
+
+    # -- what is asked ---------------------------------------------------------------------
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """`status`'s kernels; asks no kernel anything."""
+        return [self.roster.describe(kernel_id) for kernel_id in self._ctx.kernels.ids()]
+
+    def set_auto_resume(self, kernel_id: str, value: bool) -> None:
+        """Whether running a cell resumes the kernel; remembered over a server restart."""
+        on = self.roster.subject(kernel_id)
+        on.process.auto_resume = value
+        record = self._ctx.records.get(kernel_id) if self._ctx.records.owned(kernel_id) else None
+        if record is not None:
+            record.auto_resume = value
+            self._ctx.records.write(record)
+        self.roster.tell(on.entry)
+
+    async def survives(self, kernel_id: str) -> dict[str, Any]:
+        """What a pause would keep; the last table where the kernel cannot be asked now."""
+        on = self.roster.subject(kernel_id)
+        entry = on.entry
+        if entry.state == "running" and entry.run is None and on.talk.is_idle():
+            if (why := on.process.why_not_pausable()) is not None:
+                raise why
+            task = self._surviving.get(kernel_id)
+            if task is None:
+                task = self._keep(on.talk.survives(self._ctx.settings.answer_timeout_s))
+                self._surviving[kernel_id] = task
+                task.add_done_callback(lambda _: self._surviving.pop(kernel_id, None))
+            try:
+                table = await asyncio.shield(task)
+            except GkewsError as error:
+                if error.reason != "kernel_busy" or entry.survives is None:
+                    raise
+            else:
+                entry.survives = {**table, "as_of": utcnow()}
+                return {"kernel": kernel_id, **entry.survives, "stale": False}
+        if entry.survives is None:
+            raise pausing.busy("The kernel cannot be asked now, and was not asked before.")
+        return {"kernel": kernel_id, **entry.survives, "stale": True}
+
+    async def delete_checkpoint(self, checkpoint: str) -> int:
+        """Delete a checkpoint; the bytes freed. Raises `checkpoint_in_use`."""
+        freed = await asyncio.to_thread(self.shelf.delete, checkpoint)
+        for entry in self.roster.all():
+            if entry.checkpoint == checkpoint:
+                entry.checkpoint = None
+        self._ctx.announcer.checkpoints(None, checkpoint)
+        return freed
+
+    def active(self) -> bool:
+        """Whether an operation runs: the server must not stop itself now."""
+        return bool(self.book.running())
+
+    def all_paused(self) -> bool:
+        """Whether there is no kernel but paused ones: they are durable and need no server."""
+        return not self.active() and all(e.state == "paused" for e in self.roster.all())
+
+    def is_settled(self, kernel_id: str) -> bool:
+        """Whether the culler may look at the kernel: it is neither paused nor being changed."""
+        entry = self.roster.find(kernel_id)
+        return entry is None or (entry.run is None and entry.state == "running")
+
+    # -- start and stop of the server ------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Take the paused kernels of dead servers over."""
+        for record in await adopt(self._ctx):
+            self.roster.take_over(record)
+
+    async def stop(self, timeout_s: float) -> None:
+        """End what runs: cancelled where it can be, else waited for, at most `timeout_s`."""
+        self._stopping = True
+        for run in self.book.running():
+            if run.operation.cancellable:
+                self.book.cancel(run.operation.id)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.roster.close()
+
+    def close(self) -> None:
+        """Let the next server have the records of the kernels that are paused."""
+        self._ctx.records.close()
+
+    # -- within ----------------------------------------------------------------------------
+
+    def _news(self, run: Run) -> None:
+        entry = self.roster.find(run.operation.kernel)
+        if entry is not None:
+            action = "progress" if run.operation.step is not None else "state"
+            self._ctx.announcer.kernel(entry, run.operation, action=action)
+
+    def _keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _as_gkews_error(error: BaseException) -> GkewsError:
+    if isinstance(error, GkewsError):
+        return error
+    if isinstance(error, asyncio.CancelledError):
+        return GkewsError("cancelled", "The server is stopping.", "Checkpoints are kept.")
+    return GkewsError(
+        "internal",
+        f"{type(error).__name__}: {error}",
+        "The kernel and its last checkpoint are as they were; the server's log says more.",
+    )

@@ -1,0 +1,115 @@
+"""The checkpoints in the store as the user sees them: which a paused kernel needs, which may go.
+
+Deletes only what no record of a paused kernel points to, of this server or of another one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from ..errors import GkewsError
+from .interfaces import Kernels, Store
+from .records import PausedRecord, PausedRecords
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def check_id(checkpoint: str) -> str:
+    """Refuse what cannot be the id of a checkpoint: it becomes the name of a folder."""
+    if not _ID.fullmatch(checkpoint):
+        raise GkewsError("checkpoint_not_found", f"There is no checkpoint {checkpoint!r}.")
+    return checkpoint
+
+
+class CheckpointShelf:
+    """Lists and deletes checkpoints. All methods read the disk: call them in a thread."""
+
+    def __init__(self, store: Store, records: PausedRecords, kernels: Kernels) -> None:
+        self._store, self._records, self._kernels = store, records, kernels
+
+    def all(self) -> list[dict[str, Any]]:
+        """All checkpoints, newest first, with `in_use` and `why_in_use`."""
+        users = self._users()
+        return [self._shown(summary, users) for summary in self._store.summaries()]
+
+    def get(self, checkpoint: str) -> dict[str, Any]:
+        """One checkpoint; raises `checkpoint_not_found`."""
+        return self._shown(self._store.summary(check_id(checkpoint)), self._users())
+
+    def delete(self, checkpoint: str) -> int:
+        """Delete a checkpoint; the bytes freed.
+
+        Raises `checkpoint_not_found`, `checkpoint_in_use`. A record that no server owns and that
+        none can bring back goes with it.
+        """
+        users = self._users().get(check_id(checkpoint), [])
+        for record in users:
+            if (why := self._why_in_use(record)) is not None:
+                raise GkewsError("checkpoint_in_use", why, "Nothing was deleted.")
+        abandoned = []
+        try:
+            for record in users:
+                # claimed first, so that no server adopts the kernel while its checkpoint goes
+                if not self._records.claim(record.kernel):
+                    raise GkewsError(
+                        "checkpoint_in_use",
+                        "Another server has just taken the paused kernel over that needs it.",
+                        "Nothing was deleted.",
+                    )
+                abandoned.append(record.kernel)
+            freed = self._store.delete(checkpoint)
+        except BaseException:
+            for kernel in abandoned:
+                self._records.give_up(kernel)
+            raise
+        for kernel in abandoned:
+            self._records.remove(kernel)
+        return freed
+
+    def prune(self, kernel: str, keep: int) -> list[str]:
+        """Delete the oldest unnamed checkpoints of a kernel beyond `keep`; the ids deleted."""
+        in_use = set(self._users())
+        unnamed = [
+            summary["id"]
+            for summary in self._store.summaries()
+            if (summary.get("kernel") or {}).get("id") == kernel
+            and summary.get("name") is None
+            and summary.get("error") is None
+        ]
+        old = [identifier for identifier in unnamed[max(1, keep) :] if identifier not in in_use]
+        for identifier in old:
+            self._store.delete(identifier)
+        return old
+
+    def _users(self) -> dict[str, list[PausedRecord]]:
+        users: dict[str, list[PausedRecord]] = {}
+        for record in self._records:
+            users.setdefault(record.checkpoint, []).append(record)
+        return users
+
+    def _why_in_use(self, record: PausedRecord) -> str | None:
+        """Why the checkpoint of a record must stay; None for one that nobody can bring back."""
+        what = f"The paused kernel {record.kernel[:8]}"
+        if record.notebook:
+            what += f" of {record.notebook}"
+        if self._records.owned(record.kernel):
+            return f"{what} needs it: resume or shut down the kernel first."
+        if self._records.owned_elsewhere(record.kernel):
+            return f"{what}, held by another server, needs it."
+        if (
+            record.notebook
+            and os.path.isfile(record.notebook)
+            and self._kernels.has_kernelspec(record.kernel_name)
+        ):
+            return f"{what} needs it: a server started above that folder offers it again."
+        return None
+
+    def _shown(
+        self, summary: dict[str, Any], users: dict[str, list[PausedRecord]]
+    ) -> dict[str, Any]:
+        why = None
+        for record in users.get(summary["id"], []):
+            why = why or self._why_in_use(record)
+        return {**summary, "in_use": why is not None, "why_in_use": why}

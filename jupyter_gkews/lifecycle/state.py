@@ -1,0 +1,116 @@
+"""What the server knows of one kernel's life: its state, since when, and why; and how it is said.
+
+Holds data and words only; `service` and the procedures beside it change it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from ..errors import GkewsError
+from .interfaces import KernelFacts, KernelTalk
+from .operations import Operation, utcnow
+from .run import Run
+
+_PHASE_WORDS = {
+    "waiting_for_idle": "waiting until no cell runs",
+    "checkpointing": "writing the checkpoint",
+    "snapshotting": "taking the snapshot",
+    "releasing": "stopping the process",
+    "waiting_for_capacity": "waiting for capacity",
+    "restoring": "loading the checkpoint",
+    "verifying": "checking what came back",
+}
+
+
+def age_s(since: str) -> float:
+    """Seconds since an ISO 8601 time."""
+    then = datetime.fromisoformat(since.replace("Z", "+00:00"))
+    return round(max(0.0, (datetime.now(timezone.utc) - then).total_seconds()), 3)
+
+
+@dataclass
+class KernelEntry:
+    """One kernel of this server."""
+
+    id: str
+    talk: KernelTalk | None = None
+    state: str = "running"
+    since: str = field(default_factory=utcnow)
+    provenance: str | None = None
+    checkpoint: str | None = None
+    last_error: GkewsError | None = None
+    run: Run | None = None  # the operation that runs
+    last_operation: Operation | None = None
+    paused_before: bool = False
+    survives: dict[str, Any] | None = None  # the last table, with "as_of"
+
+    def enter(self, state: str, since: str | None = None) -> None:
+        """Change the state; its age starts anew only if it is another one."""
+        if state != self.state:
+            self.state = state
+            self.since = since or utcnow()
+
+    def sentence(self) -> str:
+        """The state as a sentence for the user."""
+        operation = self.run.operation if self.run else None
+        if operation is not None:
+            doing = _PHASE_WORDS.get(operation.phase, operation.phase)
+            word = {"restore": "Restoring", "checkpoint": "Running"}.get(
+                operation.kind, self.state.capitalize()
+            )
+            return f"{word}: {doing}."
+        if self.last_error is not None:
+            failed = self.last_operation.kind if self.last_operation else "last operation"
+            said = self.last_error.message
+            return f"{self.state.capitalize()}; the {failed} did not succeed: {said}"
+        if self.state == "paused":
+            return "Paused: the process is stopped and its memory is free; the checkpoint is kept."
+        if self.provenance == "fresh":
+            return "Running, fresh: nothing of what the kernel held before is in memory."
+        if self.provenance == "recovered":
+            return "Running, recovered from its checkpoint."
+        return "Running."
+
+    def hint(self) -> str:
+        """What can be done now; may be empty."""
+        if self.run is not None:
+            return ""
+        if self.last_error is not None:
+            return self.last_error.hint
+        if self.state == "paused":
+            return "Resume it, or run a cell."
+        if self.provenance == "fresh" and self.checkpoint:
+            return "The last checkpoint is kept: it can be restored into this kernel."
+        return ""
+
+    def to_json(
+        self, facts: KernelFacts, *, why_not: GkewsError | None, auto_resume: bool
+    ) -> dict[str, Any]:
+        """One of `status`'s kernels."""
+        stopped = self.state in ("paused", "resuming")
+        return {
+            "id": self.id,
+            "name": facts.name,
+            "display_name": facts.display_name,
+            "language": facts.language,
+            "path": facts.path,
+            "state": self.state,
+            "since": self.since,
+            "age_s": age_s(self.since),
+            "provenance": self.provenance,
+            "reason": self.last_error.reason if self.last_error else None,
+            "message": self.sentence(),
+            "hint": self.hint(),
+            "engine": None,
+            "operation": self.run.operation.to_json() if self.run else None,
+            "last_operation": self.last_operation.to_json() if self.last_operation else None,
+            "checkpoint": self.checkpoint,
+            "pausable": why_not is None,
+            "why_not": why_not.to_json() if why_not else None,
+            "auto_resume": auto_resume,
+            "execution_state": "idle" if self.state == "paused" else facts.execution_state,
+            "ram": None if stopped else facts.ram,
+        }

@@ -1,0 +1,54 @@
+"""How the command line writes sizes, times and tables. Plain text; knows nothing of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+
+def size(count: int | float | None) -> str:
+    """Bytes as the operating system shows them (1 GB = 10^9 bytes); - if unknown."""
+    if count is None:
+        return "-"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 999.5 or unit == "TB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("not reached")
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the two largest units; - if unknown."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for unit, length, smaller, part in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if whole >= length:
+            rest = whole % length // part
+            return f"{whole // length} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+def local_time(time: str | None) -> str:
+    """An ISO 8601 UTC time on this machine's clock."""
+    if not time:
+        return "-"
+    then = datetime.fromisoformat(time.replace("Z", "+00:00")).astimezone()
+    return f"{then:%Y-%m-%d %H:%M}"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need to be, heads in capitals."""
+    lines = [[head.upper() for head in heads], *[[c or "-" for c in row] for row in rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
