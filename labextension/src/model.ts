@@ -1,0 +1,421 @@
+/**
+ * The only place of the frontend that holds state: what the server said last about kernels,
+ * operations, checkpoints and fates. It reads again when told to (events, reconnect, the page
+ * becoming visible), follows running operations, and asks nothing while nothing happens.
+ * No DOM here.
+ */
+
+import type { Event } from '@jupyterlab/services';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+
+import { GkewsError, toProblem } from './api';
+import type { GkewsApi } from './api';
+import { EVENT_SCHEMA } from './tokens';
+import type {
+  Checkpoint,
+  GkewsProblem,
+  IGkewsModel,
+  KernelStatus,
+  Operation,
+  PauseWhen,
+  Status,
+  Survives
+} from './tokens';
+
+/** Milliseconds between two looks at a running operation; its events come oftener. */
+const FOLLOW_INTERVAL = 1000;
+
+/** Milliseconds until an unreachable server is asked again: at first, and at most. */
+const RETRY_FIRST = 2000;
+const RETRY_LAST = 30000;
+
+/** What we read of an event of schema `lifecycle/v1`; the rest is read from the status. */
+type LifecycleEvent = {
+  action: 'state' | 'progress' | 'checkpoints';
+  kernel: string | null;
+  operation?: Pick<
+    Operation,
+    | 'id'
+    | 'phase'
+    | 'step'
+    | 'bytes_done'
+    | 'bytes_total'
+    | 'eta_s'
+    | 'cancellable'
+  > | null;
+};
+
+type SurvivesEntry = {
+  table: Survives | null;
+  problem: GkewsProblem | null;
+  pending: Promise<Survives> | null;
+};
+
+export class GkewsModel implements IGkewsModel {
+  constructor(options: GkewsModel.IOptions) {
+    this._api = options.api;
+    this._stream = options.events?.stream ?? null;
+    this._stream?.connect(this._onEvent, this);
+    this._followInterval = options.followInterval ?? FOLLOW_INTERVAL;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get operationChanged(): ISignal<this, Operation> {
+    return this._operationChanged;
+  }
+
+  get status(): Status | null {
+    return this._status;
+  }
+
+  get problem(): GkewsProblem | null {
+    return this._problem;
+  }
+
+  get checkpoints(): Checkpoint[] {
+    return this._checkpoints;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._stream?.disconnect(this._onEvent, this);
+    clearTimeout(this._retry);
+    this._timers.forEach(timer => clearTimeout(timer));
+    this._timers.clear();
+    Signal.clearData(this);
+  }
+
+  kernel(id: string | null | undefined): KernelStatus | null {
+    return this._status?.kernels.find(kernel => kernel.id === id) ?? null;
+  }
+
+  operation(kernelId: string): Operation | null {
+    return this._operations.get(kernelId) ?? null;
+  }
+
+  survives(kernelId: string): Survives | null {
+    return this._survives.get(kernelId)?.table ?? null;
+  }
+
+  survivesProblem(kernelId: string): GkewsProblem | null {
+    return this._survives.get(kernelId)?.problem ?? null;
+  }
+
+  survivesPending(kernelId: string): boolean {
+    return !!this._survives.get(kernelId)?.pending;
+  }
+
+  refresh(): Promise<void> {
+    if (this._refreshing) {
+      // Whatever made us look again may be newer than the answer under way.
+      this._refreshAgain = true;
+      return this._refreshing;
+    }
+    this._refreshing = this._readStatus().finally(() => {
+      this._refreshing = null;
+    });
+    return this._refreshing;
+  }
+
+  loadSurvives(kernelId: string): Promise<Survives> {
+    const entry: SurvivesEntry = this._survives.get(kernelId) ?? {
+      table: null,
+      problem: null,
+      pending: null
+    };
+    this._survives.set(kernelId, entry);
+    if (!entry.pending) {
+      entry.pending = this._api
+        .survives(kernelId)
+        .then(
+          table => {
+            entry.table = table;
+            entry.problem = null;
+            return table;
+          },
+          (error: unknown) => {
+            entry.problem = toProblem(error);
+            throw error;
+          }
+        )
+        .finally(() => {
+          entry.pending = null;
+          this._emitChanged();
+        });
+      this._emitChanged();
+    }
+    return entry.pending;
+  }
+
+  async loadCheckpoints(): Promise<void> {
+    try {
+      this._checkpoints = await this._api.checkpoints();
+      this._emitChanged();
+    } catch (error) {
+      this._note(error);
+    }
+  }
+
+  pause(kernelId: string, when: PauseWhen = 'idle'): Promise<Operation> {
+    return this._start(this._api.pause(kernelId, when));
+  }
+
+  resume(kernelId: string): Promise<Operation> {
+    return this._start(this._api.resume(kernelId));
+  }
+
+  takeCheckpoint(kernelId: string): Promise<Operation> {
+    return this._start(this._api.checkpoint(kernelId));
+  }
+
+  restore(checkpointId: string, kernelId: string | null): Promise<Operation> {
+    return this._start(this._api.restore(checkpointId, kernelId));
+  }
+
+  async cancel(operation: Operation): Promise<void> {
+    await this._api.cancel(operation.id);
+    await this.refresh();
+  }
+
+  async deleteCheckpoint(checkpointId: string): Promise<void> {
+    try {
+      await this._api.deleteCheckpoint(checkpointId);
+    } finally {
+      // Also after a refusal: the list shown was older than the truth.
+      await this.loadCheckpoints();
+    }
+  }
+
+  setResumeOnRun(value: boolean): void {
+    this._resumeOnRun = value;
+    this._resumeOnRunSent.clear();
+    this._sendResumeOnRun();
+  }
+
+  private async _readStatus(): Promise<void> {
+    do {
+      this._refreshAgain = false;
+      let status: Status;
+      try {
+        status = await this._api.status();
+      } catch (error) {
+        this._note(error);
+        return;
+      }
+      if (this._isDisposed) {
+        return;
+      }
+      this._take(status);
+    } while (this._refreshAgain);
+  }
+
+  private _take(status: Status): void {
+    const before = this._status;
+    this._status = status;
+    this._problem = null;
+    this._retryDelay = RETRY_FIRST;
+    for (const kernel of status.kernels) {
+      const operation = kernel.operation ?? kernel.last_operation;
+      const known = before?.kernels.some(({ id }) => id === kernel.id);
+      if (operation) {
+        this._see(operation, !!known);
+      }
+    }
+    const ids = new Set(status.kernels.map(({ id }) => id));
+    for (const id of [...this._operations.keys()]) {
+      const operation = this._operations.get(id);
+      // A restore into a new kernel is known before its kernel is listed.
+      if (!ids.has(id) && operation?.finished) {
+        this._operations.delete(id);
+        this._survives.delete(id);
+      }
+    }
+    this._sendResumeOnRun();
+    this._emitChanged();
+  }
+
+  /** Take note of an operation; `news` is false for one that ended before we looked. */
+  private _see(operation: Operation, news: boolean): void {
+    const before = this._operations.get(operation.kernel);
+    const same = before?.id === operation.id;
+    if (same && before.finished && !operation.finished) {
+      return; // an older answer that came late
+    }
+    this._operations.set(operation.kernel, operation);
+    if (!operation.finished) {
+      if (!same) {
+        this._operationChanged.emit(operation);
+      }
+      this._follow(operation);
+      return;
+    }
+    if (same && before.finished) {
+      return;
+    }
+    // What the kernel holds has changed: a resume made it, a pause froze it.
+    this._survives.delete(operation.kernel);
+    if (same || news) {
+      this._operationChanged.emit(operation);
+      void this.loadCheckpoints();
+    }
+  }
+
+  private async _start(request: Promise<Operation>): Promise<Operation> {
+    let operation: Operation;
+    try {
+      operation = await request;
+    } catch (error) {
+      // A refusal often means that another tab was first: show what is true now.
+      void this.refresh();
+      throw error;
+    }
+    this._see(operation, true);
+    this._emitChanged();
+    void this.refresh();
+    return operation;
+  }
+
+  private _follow({ id, kernel }: Operation): void {
+    if (this._timers.has(id) || this._isDisposed) {
+      return;
+    }
+    const look = async () => {
+      let operation: Operation | null = null;
+      try {
+        operation = await this._api.operation(id);
+      } catch (error) {
+        if (error instanceof GkewsError && error.status === 404) {
+          // A restarted server has forgotten it; the status says what became of the kernel.
+          this._timers.delete(id);
+          this._operations.delete(kernel);
+          void this.refresh();
+          return;
+        }
+      }
+      if (this._isDisposed) {
+        return;
+      }
+      if (operation) {
+        this._see(operation, true);
+        this._emitChanged();
+        if (operation.finished) {
+          this._timers.delete(id);
+          void this.refresh();
+          return;
+        }
+      }
+      this._timers.set(id, setTimeout(again, this._followInterval));
+    };
+    const again = () => void look();
+    this._timers.set(id, setTimeout(again, this._followInterval));
+  }
+
+  private _onEvent(_: Event.IManager, event: Event.Emission): void {
+    if (!EVENT_SCHEMA.test(event.schema_id)) {
+      return;
+    }
+    const news = event as unknown as LifecycleEvent;
+    if (news.action === 'checkpoints') {
+      void this.loadCheckpoints();
+      return;
+    }
+    const before = news.kernel ? this._operations.get(news.kernel) : undefined;
+    if (
+      news.action === 'progress' &&
+      news.operation &&
+      before &&
+      before.id === news.operation.id &&
+      !before.finished
+    ) {
+      const { phase, step, bytes_done, bytes_total, eta_s, cancellable } =
+        news.operation;
+      this._see(
+        { ...before, phase, step, bytes_done, bytes_total, eta_s, cancellable },
+        true
+      );
+      this._emitChanged();
+      return;
+    }
+    void this.refresh();
+  }
+
+  /** Keep a failure for the surfaces, and ask again later if nobody answered. */
+  private _note(error: unknown): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._problem = toProblem(error);
+    if (this._problem.reason === 'server_unreachable') {
+      clearTimeout(this._retry);
+      this._retry = setTimeout(() => void this.refresh(), this._retryDelay);
+      this._retryDelay = Math.min(2 * this._retryDelay, RETRY_LAST);
+    }
+    this._emitChanged();
+  }
+
+  /** Tell the server the setting, once for each kernel that it is new to. */
+  private _sendResumeOnRun(): void {
+    const value = this._resumeOnRun;
+    if (value === null) {
+      return;
+    }
+    for (const kernel of this._status?.kernels ?? []) {
+      if (this._resumeOnRunSent.has(kernel.id)) {
+        continue;
+      }
+      this._resumeOnRunSent.add(kernel.id);
+      if (kernel.auto_resume !== value) {
+        this._api.setAutoResume(kernel.id, value).catch(() => {
+          // The kernel may be gone; the next status that lists it tries again.
+          this._resumeOnRunSent.delete(kernel.id);
+        });
+      }
+    }
+  }
+
+  private _emitChanged(): void {
+    if (!this._isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private readonly _api: GkewsApi;
+  private readonly _stream: Event.Stream | null;
+  private readonly _followInterval: number;
+  private readonly _operations = new Map<string, Operation>();
+  private readonly _survives = new Map<string, SurvivesEntry>();
+  private readonly _timers = new Map<string, ReturnType<typeof setTimeout>>();
+  private readonly _resumeOnRunSent = new Set<string>();
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _operationChanged = new Signal<this, Operation>(this);
+  private _status: Status | null = null;
+  private _problem: GkewsProblem | null = null;
+  private _checkpoints: Checkpoint[] = [];
+  private _refreshing: Promise<void> | null = null;
+  private _refreshAgain = false;
+  private _resumeOnRun: boolean | null = null;
+  private _retry: ReturnType<typeof setTimeout> | undefined;
+  private _retryDelay = RETRY_FIRST;
+  private _isDisposed = false;
+}
+
+export namespace GkewsModel {
+  export interface IOptions {
+    api: GkewsApi;
+    /** The server's event bus; without it, only `refresh` brings news. */
+    events?: Pick<Event.IManager, 'stream'>;
+    /** Milliseconds between two looks at a running operation. */
+    followInterval?: number;
+  }
+}

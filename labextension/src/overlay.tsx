@@ -1,0 +1,181 @@
+/**
+ * The card that floats over a paused notebook, and over no other: one sentence, one button. The
+ * notebook below can be read, scrolled and edited; only the card itself takes the mouse.
+ */
+
+import { ReactWidget } from '@jupyterlab/apputils';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import { Widget } from '@lumino/widgets';
+import React from 'react';
+
+import { kernelIdOf } from './current';
+import { localTime } from './format';
+import { pauseIcon, warningIcon, workingIcon } from './icons';
+import { ProgressBar } from './progress';
+import type { IGkewsModel } from './tokens';
+import { CommandIDs } from './tokens';
+import type { IView } from './wording';
+import { activity, progressText, viewOf } from './wording';
+
+/** What the card says; null where there shall be none. */
+export type CardFace = {
+  mode: 'paused' | 'resuming' | 'failed';
+  sentence: string;
+  /** What to do, after a failure. */
+  hint: string;
+  /** The label of the button; null while it works. */
+  action: string | null;
+};
+
+export function cardFace(
+  view: IView | null,
+  trans: TranslationBundle
+): CardFace | null {
+  if (!view) {
+    return null;
+  }
+  const { kernel, active } = view;
+  if (active && (active.kind === 'resume' || active.kind === 'restore')) {
+    return {
+      mode: 'resuming',
+      sentence: trans.__('Resuming: %1', activity(active, trans)),
+      hint: '',
+      action: null
+    };
+  }
+  if (active || kernel.state !== 'paused') {
+    return null;
+  }
+  if (kernel.reason) {
+    return {
+      mode: 'failed',
+      sentence: kernel.message,
+      hint: kernel.hint,
+      action: trans.__('Try again')
+    };
+  }
+  const since = localTime(kernel.since);
+  return {
+    mode: 'paused',
+    sentence: kernel.auto_resume
+      ? trans.__('Paused since %1; run a cell or resume to go on.', since)
+      : trans.__('Paused since %1; resume before you run a cell.', since),
+    hint: '',
+    action: trans.__('Resume')
+  };
+}
+
+export class PausedOverlay extends ReactWidget {
+  /** Puts the card over `panel` and takes it away again, as the model says. */
+  constructor(private readonly _options: PausedOverlay.IOptions) {
+    super();
+    this.addClass('jp-gkews-Overlay');
+    const { panel, model } = _options;
+    model.changed.connect(this._refresh, this);
+    panel.sessionContext.kernelChanged.connect(this._refresh, this);
+    panel.disposed.connect(() => this.dispose());
+    // The kernel may be known to be paused before the notebook is on the page.
+    void panel.revealed.then(() => this._refresh());
+    this._refresh();
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      const { panel, model } = this._options;
+      model.changed.disconnect(this._refresh, this);
+      if (!panel.isDisposed) {
+        panel.sessionContext.kernelChanged.disconnect(this._refresh, this);
+      }
+    }
+    super.dispose();
+  }
+
+  protected render(): JSX.Element | null {
+    const { trans, commands, panel, model } = this._options;
+    const view = this._view();
+    const face = cardFace(view, trans);
+    if (!face) {
+      return null;
+    }
+    const Icon = ICONS[face.mode].react;
+    const active = view?.active ?? null;
+    const iso = view?.kernel.since;
+    return (
+      <section
+        className={`jp-gkews-Overlay-card jp-gkews-mod-${face.mode}`}
+        aria-label={trans.__('Paused notebook')}
+      >
+        <Icon tag="span" className="jp-gkews-Icon" />
+        <div className="jp-gkews-Overlay-body">
+          <p
+            className="jp-gkews-Overlay-sentence"
+            role="status"
+            aria-live="polite"
+            title={iso}
+          >
+            {face.sentence}
+          </p>
+          {face.hint && <p className="jp-gkews-Overlay-hint">{face.hint}</p>}
+          {active && (
+            <>
+              <ProgressBar operation={active} trans={trans} />
+              <p className="jp-gkews-Overlay-hint">
+                {progressText(active, trans)}
+              </p>
+            </>
+          )}
+        </div>
+        {face.action && (
+          <button
+            type="button"
+            className="jp-gkews-Button jp-gkews-mod-primary"
+            onClick={() => {
+              void commands.execute(CommandIDs.resume, {
+                kernelId: kernelIdOf(panel.sessionContext, model)
+              });
+            }}
+          >
+            {face.action}
+          </button>
+        )}
+      </section>
+    );
+  }
+
+  private _view(): IView | null {
+    const { panel, model } = this._options;
+    return viewOf(model, kernelIdOf(panel.sessionContext, model));
+  }
+
+  private _refresh(): void {
+    const { panel, trans } = this._options;
+    if (panel.isDisposed || this.isDisposed) {
+      return;
+    }
+    const shown = cardFace(this._view(), trans) !== null;
+    panel.toggleClass('jp-gkews-mod-paused-notebook', shown);
+    if (shown && !this.isAttached && panel.isAttached) {
+      Widget.attach(this, panel.node);
+    } else if (!shown && this.isAttached) {
+      Widget.detach(this);
+    }
+    this.update();
+  }
+}
+
+const ICONS = {
+  paused: pauseIcon,
+  resuming: workingIcon,
+  failed: warningIcon
+};
+
+export namespace PausedOverlay {
+  export interface IOptions {
+    panel: NotebookPanel;
+    model: IGkewsModel;
+    commands: CommandRegistry;
+    trans: TranslationBundle;
+  }
+}

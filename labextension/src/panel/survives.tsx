@@ -1,0 +1,297 @@
+/**
+ * Second section of the panel, and the body of the pause dialog: every variable with its size
+ * and its fate, sorted and searched by the user, and what becomes of the process around them.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { refreshIcon } from '@jupyterlab/ui-components';
+import React, { useMemo, useState } from 'react';
+
+import { localTime, size } from '../format';
+import type { Fate, Survives, Variable } from '../tokens';
+import type { IView } from '../wording';
+import { fateLabel } from '../wording';
+import type { ISectionProps } from './panel';
+import { Problem } from './problem';
+
+export type SortKey = 'name' | 'bytes' | 'device' | 'fate';
+export type Sort = { key: SortKey; descending: boolean };
+
+const FATE_ORDER: Record<Fate, number> = { lost: 0, rebuilt: 1, kept: 2 };
+
+/** The variables that contain `query` in name, type, device or reason, sorted. */
+export function arrange(
+  variables: Variable[],
+  query: string,
+  sort: Sort
+): Variable[] {
+  const needle = query.trim().toLowerCase();
+  const found = variables.filter(variable =>
+    [variable.name, variable.type, variable.device, variable.reason].some(
+      text => text?.toLowerCase().includes(needle)
+    )
+  );
+  const compare = (a: Variable, b: Variable): number => {
+    switch (sort.key) {
+      case 'bytes':
+        return (a.bytes ?? -1) - (b.bytes ?? -1);
+      case 'fate':
+        return FATE_ORDER[a.fate] - FATE_ORDER[b.fate];
+      case 'device':
+        return (a.device ?? '').localeCompare(b.device ?? '');
+      case 'name':
+        return a.name.localeCompare(b.name);
+    }
+  };
+  const sign = sort.descending ? -1 : 1;
+  return found.sort(
+    (a, b) => sign * compare(a, b) || a.name.localeCompare(b.name)
+  );
+}
+
+/** How many variables have each fate, and their bytes. */
+export function totals(
+  variables: Variable[]
+): Record<Fate, { count: number; bytes: number }> {
+  const sums = {
+    kept: { count: 0, bytes: 0 },
+    rebuilt: { count: 0, bytes: 0 },
+    lost: { count: 0, bytes: 0 }
+  };
+  for (const { fate, bytes } of variables) {
+    sums[fate].count += 1;
+    sums[fate].bytes += bytes ?? 0;
+  }
+  return sums;
+}
+
+export function FateTag(props: {
+  fate: Fate;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { word, icon, tone } = fateLabel(props.fate, props.trans);
+  return (
+    <span className={`jp-gkews-Fate jp-gkews-mod-${tone}`}>
+      <icon.react tag="span" className="jp-gkews-Icon" />
+      {word}
+    </span>
+  );
+}
+
+/** One line: how many are kept, rebuilt and lost. */
+export function FateTotals(props: {
+  variables: Variable[];
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { trans } = props;
+  const sums = totals(props.variables);
+  return (
+    <ul className="jp-gkews-Totals">
+      {(['kept', 'rebuilt', 'lost'] as Fate[]).map(fate => {
+        const { word, icon, tone } = fateLabel(fate, trans);
+        const { count, bytes } = sums[fate];
+        return (
+          <li key={fate} className={`jp-gkews-mod-${count ? tone : 'none'}`}>
+            <icon.react tag="span" className="jp-gkews-Icon" />
+            <strong>{count}</strong> {word}
+            {bytes > 0 && <span className="jp-gkews-Muted">{size(bytes)}</span>}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+export function VariableTable(props: {
+  variables: Variable[];
+  trans: TranslationBundle;
+  /** By size, largest first, unless the fates matter more. */
+  initialSort?: 'fate';
+}): JSX.Element {
+  const { variables, trans, initialSort } = props;
+  const [query, setQuery] = useState('');
+  const [sort, setSort] = useState<Sort>(
+    initialSort === 'fate'
+      ? { key: 'fate', descending: false }
+      : { key: 'bytes', descending: true }
+  );
+  const rows = useMemo(
+    () => arrange(variables, query, sort),
+    [variables, query, sort]
+  );
+  const heading = (key: SortKey, text: string) => {
+    const sorted = sort.key === key;
+    const direction = sort.descending ? 'descending' : 'ascending';
+    return (
+      <th
+        scope="col"
+        className={`jp-gkews-Column-${key}`}
+        aria-sort={sorted ? direction : 'none'}
+      >
+        <button
+          type="button"
+          onClick={() =>
+            setSort({
+              key,
+              descending: sorted ? !sort.descending : key === 'bytes'
+            })
+          }
+        >
+          {text}
+          <span aria-hidden="true">
+            {sorted ? (sort.descending ? ' ↓' : ' ↑') : ''}
+          </span>
+        </button>
+      </th>
+    );
+  };
+  return (
+    <>
+      <input
+        type="search"
+        className="jp-gkews-Search"
+        placeholder={trans.__('Search variables')}
+        aria-label={trans.__('Search variables')}
+        value={query}
+        onChange={event => setQuery(event.target.value)}
+      />
+      <div
+        className="jp-gkews-Scroll"
+        tabIndex={0}
+        role="region"
+        aria-label={trans.__('Variables')}
+      >
+        <table className="jp-gkews-Table">
+          <thead>
+            <tr>
+              {heading('name', trans.__('Variable'))}
+              {heading('bytes', trans.__('Size'))}
+              {heading('device', trans.__('Where'))}
+              {heading('fate', trans.__('Fate'))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(variable => (
+              <tr key={variable.name} data-fate={variable.fate}>
+                <th scope="row">
+                  <span className="jp-gkews-Name">{variable.name}</span>
+                  <span className="jp-gkews-Muted">{variable.type}</span>
+                  {variable.reason && (
+                    <span className="jp-gkews-Reason">
+                      {variable.reason}
+                      {variable.cell !== null &&
+                        ` ${trans.__('Made by cell [%1].', variable.cell)}`}
+                    </span>
+                  )}
+                </th>
+                <td className="jp-gkews-Numbers">
+                  {variable.bytes === null ? '–' : size(variable.bytes)}
+                </td>
+                <td>{variable.device ?? trans.__('memory')}</td>
+                <td>
+                  <FateTag fate={variable.fate} trans={trans} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {rows.length === 0 && (
+          <p className="jp-gkews-Empty">
+            {variables.length
+              ? trans.__('No variable matches.')
+              : trans.__('There are no variables yet.')}
+          </p>
+        )}
+      </div>
+    </>
+  );
+}
+
+function bytesSentence(table: Survives, trans: TranslationBundle): string {
+  const { to_write, already_stored } = table.bytes;
+  const parts: string[] = [];
+  if (to_write !== null) {
+    parts.push(trans.__('%1 to write', size(to_write)));
+  }
+  if (already_stored) {
+    parts.push(trans.__('%1 stored already', size(already_stored)));
+  }
+  return parts.join(', ');
+}
+
+export function SurvivesSection(
+  props: ISectionProps & { view: IView; reload: () => void }
+): JSX.Element {
+  const { model, trans, view, reload } = props;
+  const id = view.kernel.id;
+  const table = model.survives(id);
+  const problem = model.survivesProblem(id);
+  const pending = model.survivesPending(id);
+  return (
+    <section
+      className="jp-gkews-Section jp-gkews-Survives"
+      aria-label={trans.__('What survives')}
+    >
+      <div className="jp-gkews-Section-heading">
+        <h3>{trans.__('What survives')}</h3>
+        <button
+          type="button"
+          className="jp-gkews-IconButton"
+          title={trans.__('Ask the kernel again')}
+          aria-label={trans.__('Ask the kernel again')}
+          disabled={pending}
+          onClick={reload}
+        >
+          <refreshIcon.react tag="span" className="jp-gkews-Icon" />
+        </button>
+      </div>
+      {problem && <Problem problem={problem} />}
+      {!table && !problem && (
+        <p className="jp-gkews-Empty">
+          {pending
+            ? trans.__('Looking through the variables')
+            : view.kernel.state === 'paused'
+              ? trans.__('Known again after the resume.')
+              : trans.__('Not asked yet.')}
+        </p>
+      )}
+      {table && (
+        <>
+          {table.stale && (
+            <p className="jp-gkews-Muted" title={table.as_of}>
+              {trans.__(
+                'As of %1: the kernel cannot be asked now.',
+                localTime(table.as_of)
+              )}
+            </p>
+          )}
+          <FateTotals variables={table.variables} trans={trans} />
+          <p className="jp-gkews-Muted">{bytesSentence(table, trans)}</p>
+          <VariableTable variables={table.variables} trans={trans} />
+          {table.process.length > 0 && (
+            <details className="jp-gkews-Process">
+              <summary>{trans.__('The process around them')}</summary>
+              <table className="jp-gkews-Table">
+                <tbody>
+                  {table.process.map(row => (
+                    <tr key={row.what} data-fate={row.fate}>
+                      <th scope="row">
+                        <span className="jp-gkews-Name">{row.what}</span>
+                        {row.reason && (
+                          <span className="jp-gkews-Reason">{row.reason}</span>
+                        )}
+                      </th>
+                      <td>
+                        <FateTag fate={row.fate} trans={trans} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </details>
+          )}
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,230 @@
+/**
+ * The words that all parts of the frontend share: what the server answers (DESIGN's shapes), the
+ * interface of the model, the names of the commands. Holds no code that runs.
+ *
+ * Times are ISO 8601 UTC, sizes bytes, durations seconds, as on the wire.
+ */
+
+import { Token } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
+
+/** The translation domain. */
+export const DOMAIN = 'jupyter_gkews';
+
+/** The id of the settings plugin, `schema/plugin.json`. */
+export const SETTINGS_ID = 'jupyter_gkews:plugin';
+
+/** What every event of ours on the server's bus is named by. */
+export const EVENT_SCHEMA = /\bgkews\/lifecycle\/v\d+$/;
+
+export namespace CommandIDs {
+  export const pause = 'gkews:pause';
+  export const resume = 'gkews:resume';
+  export const checkpoint = 'gkews:checkpoint';
+  export const survives = 'gkews:survives';
+  export const openPanel = 'gkews:open-panel';
+  export const restore = 'gkews:restore';
+}
+
+export type State = 'running' | 'pausing' | 'paused' | 'resuming';
+export type Provenance = 'restored' | 'recovered' | 'fresh';
+export type Fate = 'kept' | 'rebuilt' | 'lost';
+export type OperationKind = 'pause' | 'resume' | 'checkpoint' | 'restore';
+
+/** What happened, what is safe, and what to do. `reason` is one of a closed list. */
+export type GkewsProblem = {
+  reason: string;
+  message: string;
+  hint: string;
+};
+
+/** A variable that was not kept as it was. `cell` is the execution count that made it. */
+export type NamedReason = {
+  name: string;
+  reason: string | null;
+  cell: number | string | null;
+};
+
+export type OperationResult = {
+  provenance: Provenance | null;
+  checkpoint: string | null;
+  kept: number;
+  rebuilt: number;
+  rebuilt_details: NamedReason[];
+  lost: NamedReason[];
+  seconds: Record<string, number>;
+  released: { ram?: number; vram?: number };
+  bytes_written: number;
+  /** `restore` only: the checkpoint of what the kernel held before. */
+  saved_before: string | null;
+};
+
+export type Operation = {
+  id: string;
+  kind: OperationKind;
+  kernel: string;
+  phase: string;
+  step: string | null;
+  bytes_done: number;
+  bytes_total: number;
+  eta_s: number | null;
+  started: string;
+  finished: string | null;
+  cancellable: boolean;
+  result: OperationResult | null;
+  error: GkewsProblem | null;
+};
+
+export type KernelStatus = {
+  id: string;
+  name: string;
+  display_name: string;
+  language: string;
+  path: string | null;
+  state: State;
+  since: string;
+  provenance: Provenance | null;
+  /** Why the last operation failed; null if it did not. */
+  reason: string | null;
+  message: string;
+  hint: string;
+  /** The one that runs now. */
+  operation: Operation | null;
+  /** The last one that ended. */
+  last_operation: Operation | null;
+  /** The id of the checkpoint that a resume would load. */
+  checkpoint: string | null;
+  pausable: boolean;
+  why_not: GkewsProblem | null;
+  auto_resume: boolean;
+  execution_state: string;
+  /** Resident bytes of the process; null where unknown or paused. */
+  ram: number | null;
+};
+
+export type Status = {
+  version: string;
+  kernels: KernelStatus[];
+  store: { path: string; free: number | null };
+};
+
+export type Variable = {
+  name: string;
+  type: string;
+  bytes: number | null;
+  device: string | null;
+  fate: Fate;
+  reason: string | null;
+  cell: number | string | null;
+};
+
+export type ProcessRow = {
+  what: string;
+  fate: Fate;
+  reason: string | null;
+};
+
+export type Survives = {
+  kernel: string;
+  variables: Variable[];
+  process: ProcessRow[];
+  bytes: {
+    kept: number | null;
+    to_write: number | null;
+    already_stored: number | null;
+  };
+  /** Whether the kernel could not be asked now, so that this is the table of `as_of`. */
+  stale: boolean;
+  as_of: string;
+};
+
+export type Checkpoint = {
+  id: string;
+  name: string | null;
+  created: string | null;
+  kernel: { id: string | null; name: string | null } | null;
+  notebook: string | null;
+  counts: { kept: number; rebuilt: number; lost: number } | null;
+  lost: NamedReason[];
+  bytes: { total: number; written: number } | null;
+  /** Why it cannot be read; such a one cannot be restored. */
+  error: GkewsProblem | null;
+  in_use: boolean;
+  why_in_use?: string | null;
+};
+
+/** When a pause may begin: at the next idle moment, after one interrupt, or only if idle now. */
+export type PauseWhen = 'idle' | 'interrupt' | 'now';
+
+/** What the surfaces know of the settings; `model.ts` passes `resumeOnRun` on to the server. */
+export interface ISettings {
+  readonly resumeOnRun: boolean;
+  readonly skipDialogWhenNothingLost: boolean;
+  readonly notifications: boolean;
+}
+
+/** All state of the frontend. Widgets draw it, commands ask it; nobody else talks to the server. */
+export interface IGkewsModel extends IDisposable {
+  /** Emitted after anything below has changed. */
+  readonly changed: ISignal<IGkewsModel, void>;
+  /** Emitted when an operation is seen for the first time, and when it has ended. */
+  readonly operationChanged: ISignal<IGkewsModel, Operation>;
+
+  /** What the server said last; null until it has answered once. */
+  readonly status: Status | null;
+  /** Why the server cannot be asked; null while it answers. */
+  readonly problem: GkewsProblem | null;
+  readonly checkpoints: Checkpoint[];
+
+  /** The kernel with this id, as the server saw it last. */
+  kernel(id: string | null | undefined): KernelStatus | null;
+  /** The running or else the last operation of a kernel. */
+  operation(kernelId: string): Operation | null;
+  /** The last "what survives" table of a kernel. */
+  survives(kernelId: string): Survives | null;
+  /** Why the table could not be had. */
+  survivesProblem(kernelId: string): GkewsProblem | null;
+  /** Whether a table is being asked for. */
+  survivesPending(kernelId: string): boolean;
+
+  /** Read the status again; concurrent calls share one request. Never rejects. */
+  refresh(): Promise<void>;
+  /** Ask for the table. Rejects with a `GkewsError`. */
+  loadSurvives(kernelId: string): Promise<Survives>;
+  /** Ask for the list of checkpoints. Never rejects. */
+  loadCheckpoints(): Promise<void>;
+
+  /* Each of these starts an operation and resolves with it while it runs; all reject with a
+   * `GkewsError` when the server refuses. */
+  pause(kernelId: string, when?: PauseWhen): Promise<Operation>;
+  resume(kernelId: string): Promise<Operation>;
+  takeCheckpoint(kernelId: string): Promise<Operation>;
+  /** Load a checkpoint into a kernel, or into a new kernel of its notebook where null. */
+  restore(checkpointId: string, kernelId: string | null): Promise<Operation>;
+
+  cancel(operation: Operation): Promise<void>;
+  deleteCheckpoint(checkpointId: string): Promise<void>;
+  /** Let the server resume, or not, when a cell is run in a paused notebook. */
+  setResumeOnRun(value: boolean): void;
+}
+
+export const IGkewsModel = new Token<IGkewsModel>(
+  'jupyter_gkews:IGkewsModel',
+  'The state of paused and running kernels, and what can be done with them.'
+);
+
+/** Which notebook the user looks at. */
+export interface ICurrentNotebook {
+  readonly changed: ISignal<ICurrentNotebook, void>;
+  /** Emitted after a cell of it was run. */
+  readonly executed: ISignal<ICurrentNotebook, void>;
+  /** The path of the current notebook; null if none is open. */
+  readonly path: string | null;
+  readonly kernelId: string | null;
+}
+
+export const ICurrentNotebook = new Token<ICurrentNotebook>(
+  'jupyter_gkews:ICurrentNotebook',
+  'The notebook that the user looks at, and its kernel.'
+);

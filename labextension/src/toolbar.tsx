@@ -1,0 +1,157 @@
+/**
+ * The one button in a notebook's toolbar: Pause or Resume, the phase while it works, and in its
+ * tooltip the reason when it is disabled. Draws the model and runs commands; decides nothing.
+ */
+
+import type { ISessionContext } from '@jupyterlab/apputils';
+import { ReactWidget } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { LabIcon } from '@jupyterlab/ui-components';
+import { ToolbarButtonComponent } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import React from 'react';
+
+import { kernelIdOf } from './current';
+import { localTime } from './format';
+import { pauseIcon, resumeIcon, workingIcon } from './icons';
+import type { GkewsProblem, IGkewsModel } from './tokens';
+import { CommandIDs } from './tokens';
+import { activity, kindWord, percent, progressText, viewOf } from './wording';
+
+/** What the button shows and does. */
+export type ButtonFace = {
+  label: string;
+  icon: LabIcon;
+  tooltip: string;
+  enabled: boolean;
+  /** What a click runs; null if it is disabled. */
+  command: string | null;
+  mode: 'pause' | 'resume' | 'working';
+};
+
+function sentences(problem: GkewsProblem): string {
+  return `${problem.message} ${problem.hint}`.trim();
+}
+
+/** The button's face for a kernel, or for a notebook without one. */
+export function buttonFace(
+  model: IGkewsModel,
+  kernelId: string | null,
+  trans: TranslationBundle
+): ButtonFace {
+  const disabled = (tooltip: string): ButtonFace => ({
+    label: trans.__('Pause'),
+    icon: pauseIcon,
+    tooltip,
+    enabled: false,
+    command: null,
+    mode: 'pause'
+  });
+  const view = viewOf(model, kernelId);
+  if (!view) {
+    if (model.problem) {
+      return disabled(sentences(model.problem));
+    }
+    return disabled(
+      kernelId
+        ? trans.__('The kernel is starting.')
+        : trans.__('This notebook has no kernel.')
+    );
+  }
+  const { kernel, active } = view;
+  if (active) {
+    const share = percent(active);
+    const word = kindWord(active.kind, trans);
+    return {
+      label: share === null ? word : trans.__('%1 %2 %', word, share),
+      icon: workingIcon,
+      tooltip: trans.__(
+        '%1: %2. Click for details.',
+        activity(active, trans),
+        progressText(active, trans)
+      ),
+      enabled: true,
+      command: CommandIDs.openPanel,
+      mode: 'working'
+    };
+  }
+  if (kernel.state === 'paused') {
+    const since = trans.__('Paused since %1.', localTime(kernel.since));
+    return {
+      label: trans.__('Resume'),
+      icon: resumeIcon,
+      tooltip: kernel.reason
+        ? `${since} ${kernel.message} ${kernel.hint}`.trim()
+        : trans.__('%1 Load its variables and go on.', since),
+      enabled: true,
+      command: CommandIDs.resume,
+      mode: 'resume'
+    };
+  }
+  if (!kernel.pausable) {
+    return disabled(
+      kernel.why_not ? sentences(kernel.why_not) : kernel.message
+    );
+  }
+  return {
+    label: trans.__('Pause'),
+    icon: pauseIcon,
+    tooltip: trans.__(
+      'Pause this kernel: keep its variables on disk and give its memory back.'
+    ),
+    enabled: true,
+    command: CommandIDs.pause,
+    mode: 'pause'
+  };
+}
+
+export class PauseButton extends ReactWidget {
+  constructor(private readonly _options: PauseButton.IOptions) {
+    super();
+    this.addClass('jp-gkews-ToolbarButton');
+    this.addClass('jp-ToolbarButton');
+    _options.model.changed.connect(this._refresh, this);
+    _options.context.kernelChanged.connect(this._refresh, this);
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._options.model.changed.disconnect(this._refresh, this);
+      this._options.context.kernelChanged.disconnect(this._refresh, this);
+    }
+    super.dispose();
+  }
+
+  protected render(): JSX.Element {
+    const { model, context, commands, trans } = this._options;
+    const kernelId = kernelIdOf(context, model);
+    const face = buttonFace(model, kernelId, trans);
+    return (
+      <ToolbarButtonComponent
+        className={`jp-gkews-mod-${face.mode}`}
+        icon={face.icon}
+        label={face.label}
+        tooltip={face.tooltip}
+        enabled={face.enabled}
+        onClick={() => {
+          if (face.command) {
+            void commands.execute(face.command, { kernelId });
+          }
+        }}
+      />
+    );
+  }
+
+  private _refresh(): void {
+    this.update();
+  }
+}
+
+export namespace PauseButton {
+  export interface IOptions {
+    model: IGkewsModel;
+    context: ISessionContext;
+    commands: CommandRegistry;
+    trans: TranslationBundle;
+  }
+}

@@ -1,0 +1,310 @@
+/**
+ * What states, phases, fates and provenances are called in the interface, in one place, so that
+ * no two surfaces use different words. Pure functions of what they are given.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { LabIcon } from '@jupyterlab/ui-components';
+
+import { age, duration, secondsSince, sizeOf } from './format';
+import {
+  freshIcon,
+  keptIcon,
+  lostIcon,
+  pauseIcon,
+  rebuiltIcon,
+  recoveredIcon,
+  restoredIcon,
+  runningIcon,
+  warningIcon,
+  workingIcon
+} from './icons';
+import type {
+  Fate,
+  IGkewsModel,
+  KernelStatus,
+  Operation,
+  OperationResult,
+  Provenance
+} from './tokens';
+
+/** A word with its icon and a tone that CSS colours. */
+export interface ILabel {
+  word: string;
+  icon: LabIcon;
+  tone: 'calm' | 'good' | 'info' | 'warn' | 'bad' | 'work';
+}
+
+/** A kernel and what runs on it now, if anything. */
+export interface IView {
+  kernel: KernelStatus;
+  /** The operation that runs. */
+  active: Operation | null;
+  /** The last operation that ended. */
+  ended: Operation | null;
+}
+
+/** How the surfaces look at one kernel; null if the server does not list it. */
+export function viewOf(
+  model: IGkewsModel,
+  kernelId: string | null
+): IView | null {
+  const kernel = model.kernel(kernelId);
+  if (!kernel) {
+    return null;
+  }
+  const last = model.operation(kernel.id);
+  return {
+    kernel,
+    active: last && !last.finished ? last : null,
+    ended: last?.finished ? last : kernel.last_operation
+  };
+}
+
+export function fateLabel(fate: Fate, trans: TranslationBundle): ILabel {
+  switch (fate) {
+    case 'kept':
+      return { word: trans.__('Kept'), icon: keptIcon, tone: 'good' };
+    case 'rebuilt':
+      return { word: trans.__('Rebuilt'), icon: rebuiltIcon, tone: 'info' };
+    case 'lost':
+      return { word: trans.__('Lost'), icon: lostIcon, tone: 'bad' };
+  }
+}
+
+export function provenanceLabel(
+  provenance: Provenance,
+  trans: TranslationBundle
+): ILabel {
+  switch (provenance) {
+    case 'restored':
+      return { word: trans.__('Restored'), icon: restoredIcon, tone: 'good' };
+    case 'recovered':
+      return { word: trans.__('Recovered'), icon: recoveredIcon, tone: 'info' };
+    case 'fresh':
+      return { word: trans.__('Fresh'), icon: freshIcon, tone: 'warn' };
+  }
+}
+
+/** What a provenance means, as a sentence. */
+export function provenanceSentence(
+  provenance: Provenance,
+  trans: TranslationBundle
+): string {
+  switch (provenance) {
+    case 'restored':
+      return trans.__(
+        'The process itself came back from a snapshot, with everything in it.'
+      );
+    case 'recovered':
+      return trans.__(
+        'A new process has loaded the checkpoint. What could not be kept is listed as lost.'
+      );
+    case 'fresh':
+      return trans.__(
+        'This kernel started empty. Nothing of an earlier pause is in it.'
+      );
+  }
+}
+
+/** What the operation does on the whole: `Pausing`. */
+export function kindWord(
+  kind: Operation['kind'],
+  trans: TranslationBundle
+): string {
+  switch (kind) {
+    case 'pause':
+      return trans.__('Pausing');
+    case 'resume':
+      return trans.__('Resuming');
+    case 'checkpoint':
+      return trans.__('Checkpointing');
+    case 'restore':
+      return trans.__('Restoring');
+  }
+}
+
+/** The same as a noun, for headings: `Pause`. */
+export function kindNoun(
+  kind: Operation['kind'],
+  trans: TranslationBundle
+): string {
+  switch (kind) {
+    case 'pause':
+      return trans.__('Pause');
+    case 'resume':
+      return trans.__('Resume');
+    case 'checkpoint':
+      return trans.__('Checkpoint');
+    case 'restore':
+      return trans.__('Restore');
+  }
+}
+
+/** The name of a phase in a table of phases. */
+export function phaseName(phase: string, trans: TranslationBundle): string {
+  switch (phase) {
+    case 'waiting_for_idle':
+      return trans.__('Waiting for the running cell');
+    case 'checkpointing':
+      return trans.__('Writing the checkpoint');
+    case 'snapshotting':
+      return trans.__('Taking the snapshot');
+    case 'releasing':
+      return trans.__('Giving memory back');
+    case 'waiting_for_capacity':
+      return trans.__('Waiting for capacity');
+    case 'restoring':
+      return trans.__('Loading the checkpoint');
+    case 'verifying':
+      return trans.__('Verifying');
+    default:
+      return phase;
+  }
+}
+
+/** What happens now, finer than the phase where the kernel says so. */
+export function activity(
+  operation: Operation,
+  trans: TranslationBundle
+): string {
+  switch (operation.step) {
+    case 'graph':
+      return trans.__('Looking through the variables');
+    case 'writing':
+      return trans.__('Writing the checkpoint');
+    case 'verifying':
+      return trans.__('Proving the checkpoint');
+    case 'committing':
+      return trans.__('Making the checkpoint durable');
+    case 'importing':
+      return trans.__('Starting and importing modules');
+    case 'reading':
+      return trans.__('Reading the checkpoint');
+    case 'rebuilding':
+      return trans.__('Rebuilding variables');
+    default:
+      return phaseName(operation.phase, trans);
+  }
+}
+
+/** How far a step is, 0 to 100; null while there is nothing to measure. */
+export function percent(operation: Operation): number | null {
+  if (operation.bytes_total <= 0) {
+    return null;
+  }
+  const share = (100 * operation.bytes_done) / operation.bytes_total;
+  return Math.min(100, Math.max(0, Math.floor(share)));
+}
+
+/** `62 %, 3.1 of 5.0 GB, 12 s left`, or the activity while there is nothing to measure. */
+export function progressText(
+  operation: Operation,
+  trans: TranslationBundle
+): string {
+  const share = percent(operation);
+  if (share === null) {
+    return activity(operation, trans);
+  }
+  const bytes = sizeOf(operation.bytes_done, operation.bytes_total, trans);
+  if (operation.eta_s === null) {
+    return trans.__('%1 %, %2', share, bytes);
+  }
+  return trans.__(
+    '%1 %, %2, %3 left',
+    share,
+    bytes,
+    duration(Math.max(1, operation.eta_s))
+  );
+}
+
+/** `41 kept, 3 rebuilt, 2 lost`; what there is none of is left out, except kept. */
+export function countsText(
+  counts: Pick<OperationResult, 'kept' | 'rebuilt'> & { lost: number },
+  trans: TranslationBundle
+): string {
+  const parts = [trans.__('%1 kept', counts.kept)];
+  if (counts.rebuilt) {
+    parts.push(trans.__('%1 rebuilt', counts.rebuilt));
+  }
+  if (counts.lost) {
+    parts.push(trans.__('%1 lost', counts.lost));
+  }
+  return parts.join(', ');
+}
+
+/** The state in one word, with its icon. */
+export function stateLabel(view: IView, trans: TranslationBundle): ILabel {
+  const { kernel, active } = view;
+  if (active) {
+    return {
+      word: kindWord(active.kind, trans),
+      icon: workingIcon,
+      tone: 'work'
+    };
+  }
+  switch (kernel.state) {
+    case 'pausing':
+      return { word: trans.__('Pausing'), icon: workingIcon, tone: 'work' };
+    case 'resuming':
+      return { word: trans.__('Resuming'), icon: workingIcon, tone: 'work' };
+    case 'paused':
+      return kernel.reason
+        ? {
+            word: trans.__('Paused, resume failed'),
+            icon: warningIcon,
+            tone: 'bad'
+          }
+        : { word: trans.__('Paused'), icon: pauseIcon, tone: 'info' };
+    case 'running':
+      return kernel.provenance
+        ? provenanceLabel(kernel.provenance, trans)
+        : { word: trans.__('Running'), icon: runningIcon, tone: 'calm' };
+  }
+}
+
+/** The status bar's text: the state and the one number that matters now. */
+export function statusLine(view: IView, trans: TranslationBundle): string {
+  const { kernel, active, ended } = view;
+  if (active) {
+    const kind = kindWord(active.kind, trans);
+    const progress = progressText(active, trans);
+    return percent(active) === null
+      ? trans.__('%1: %2', kind, progress)
+      : trans.__('%1 %2', kind, progress);
+  }
+  const { word } = stateLabel(view, trans);
+  if (kernel.state === 'paused' && !kernel.reason) {
+    return trans.__('%1 %2', word, age(secondsSince(kernel.since), trans));
+  }
+  if (kernel.state === 'running') {
+    if (kernel.reason) {
+      return ended?.kind === 'checkpoint'
+        ? trans.__('Checkpoint failed')
+        : trans.__('Pause failed');
+    }
+    if (ended?.result?.provenance && kernel.provenance) {
+      const { kept, rebuilt, lost } = ended.result;
+      return trans.__(
+        '%1: %2',
+        word,
+        countsText({ kept, rebuilt, lost: lost.length }, trans)
+      );
+    }
+    if (!kernel.provenance && !kernel.pausable) {
+      return trans.__('Cannot pause');
+    }
+  }
+  return word;
+}
+
+/** `out: a generator cannot be kept. Cell [12] made it.` */
+export function namedReason(
+  item: { name: string; reason: string | null; cell: number | string | null },
+  trans: TranslationBundle
+): string {
+  const why = item.reason
+    ? trans.__('%1: %2', item.name, item.reason)
+    : item.name;
+  return item.cell === null ? why : trans.__('%1 (cell [%2])', why, item.cell);
+}
