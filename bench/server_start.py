@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from pathlib import Path
@@ -18,6 +19,8 @@ WITHOUT = "--ServerApp.jpserver_extensions=jupyter_gkews=False"
 
 def run(folder: Path, size: str) -> list[Figure]:
     """Start servers in turn, with and without; the model's size does not matter here."""
+    # pip compiles what it installs; in a checkout the first start has to be allowed to
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     samples: dict[bool, list[float]] = {True: [], False: []}
     for number in range(ROUNDS + 1):
         for extension in (True, False):
