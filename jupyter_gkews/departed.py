@@ -30,29 +30,36 @@ class DepartedClient:
         self._session = connection.session
         self._km = connection.kernel_manager
         self._provisioner = provisioner
-        self._requests = requests
+        self.held_requests = requests
         self._sending: asyncio.Future[None] | None = None
 
     def take(self) -> list[HeldRequest]:
         """Hand the requests over, to the connection with which the browser came back."""
-        requests, self._requests = self._requests, []
+        requests, self.held_requests = self.held_requests, []
         if self._sending is not None:
             self._sending.cancel()
         self._leave()
         return requests
 
     def _leave(self) -> None:
-        self._provisioner.connections.discard(self)
-        if self._provisioner.departed.get(self._session_key) is self:
-            del self._provisioner.departed[self._session_key]
+        self._provisioner.clients.discard(self)
+        if self._provisioner.clients.departed.get(self._session_key) is self:
+            del self._provisioner.clients.departed[self._session_key]
+
+    def held(self) -> int:
+        """How many requests are held."""
+        return len(self.held_requests)
+
+    def cell_waits(self) -> bool:
+        """Whether a cell that the user ran is among the requests."""
+        return any(request.is_cell for request in self.held_requests)
 
     def kernel_stopped(self) -> None:
         """The kernel is paused: a cell among the requests wakes it, if cells may."""
-        cells = [request for request in self._requests if request.is_cell]
-        if not (cells and self._provisioner.auto_resume):
+        if not (self.cell_waits() and self._provisioner.auto_resume):
             self.take()
-        elif self._provisioner.on_run_requested:
-            self._provisioner.on_run_requested()
+        else:
+            self._provisioner.request_run()
 
     def kernel_starting(self) -> None:
         """Nothing to prepare."""
@@ -72,7 +79,7 @@ class DepartedClient:
                 await asyncio.sleep(0.1)
         finally:
             control.close(linger=0)
-        requests, self._requests = self._requests, []
+        requests, self.held_requests = self.held_requests, []
         self._leave()
         channels = self._buffer().get("channels", {})
         for request in requests:

@@ -137,7 +137,7 @@ class KernelClient:
             parent = message["parent_header"] or {}
             state = message["content"].get("execution_state")
             if state == "idle":
-                self._provisioner.outstanding.discard(parent.get("msg_id", ""))
+                self._provisioner.clients.outstanding.discard(parent.get("msg_id", ""))
             if parent.get("msg_type") not in _QUIET_REQUESTS:
                 self._busy = state == "busy"
                 self._changed.set()
@@ -287,7 +287,7 @@ class KernelClient:
 
     def is_idle(self) -> bool:
         """Whether nothing is executing and no execute request of any websocket is outstanding."""
-        return not self._busy and not self._provisioner.outstanding
+        return not self._busy and not self._provisioner.clients.outstanding
 
     async def wait_idle(self, timeout_s: float | None = None, *, then_hold: bool = False) -> None:
         """Wait until the kernel is idle. Cells that were queued before have then run.
@@ -312,7 +312,7 @@ class KernelClient:
                 idle_since = loop.time()
             elif loop.time() - idle_since > LOST_REQUEST_S:
                 log.warning("Kernel %s never ended some requests", self._km.kernel_id)
-                self._provisioner.outstanding.clear()
+                self._provisioner.clients.outstanding.clear()
                 self._busy = False
             if idle_since is not None and self.is_idle():
                 if then_hold:

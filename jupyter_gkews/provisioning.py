@@ -12,16 +12,15 @@ import shutil
 import signal
 import time
 import uuid
-import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import psutil
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from .departed import DepartedClient
+from .clients import KernelClients
 from .errors import GkewsError
 from .kernel import startup
 from .kernel.protocol import (
@@ -48,25 +47,6 @@ Phase = Literal["running", "held", "paused", "resuming"]
 GONE_TIMEOUT_S = 30.0
 
 
-class PausableConnection(Protocol):
-    """A client of the kernel whose requests are held while the kernel cannot take them."""
-
-    def kernel_stopped(self) -> None:
-        """The kernel is paused now: answer or keep what was held."""
-
-    def kernel_starting(self) -> None:
-        """A resume began: hold, until own iopub has delivered something of the new process."""
-
-    def kernel_released(self) -> None:
-        """A hold ended, or the kernel resumed: pass on what was held, once iopub delivers."""
-
-    def resume_failed(self, error: GkewsError) -> None:
-        """The held cells cannot run: answer them with `error`."""
-
-    def pause_ended(self) -> None:
-        """The kernel was restarted or shut down: what was held is void."""
-
-
 class PausableProvisioner(LocalProvisioner):
     """A LocalProvisioner whose process can be stopped and started under the same kernel.
 
@@ -78,10 +58,7 @@ class PausableProvisioner(LocalProvisioner):
         self.phase: Phase = "running"
         self.kernel_info: dict[str, Any] | None = None
         self.auto_resume = True
-        #: msg_ids of the execute requests that websockets sent and that have not finished
-        self.outstanding: set[str] = set()
-        self.connections: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.departed: dict[str, DepartedClient] = {}  # session key -> what a browser left behind
+        self.clients = KernelClients()
         self.launch_listeners: list[Callable[[], object]] = []
         self.on_run_requested: Callable[[], object] | None = None
         self.on_pause_ended: Callable[[str], object] | None = None  # "restart" | "shutdown"
@@ -195,14 +172,14 @@ class PausableProvisioner(LocalProvisioner):
             return self.connection_info
         self._ports.release()
         await asyncio.sleep(0)  # one turn of the loop closes the connections of the held ports
-        self.outstanding.clear()
+        self.clients.outstanding.clear()
         self._death_told = False
         info = await super().launch_kernel(cmd, **kwargs)
         for listener in list(self.launch_listeners):
             listener()
         if self.phase == "held":  # the kernel died under a checkpoint and is started fresh
             self.phase = "running"
-            self._each(lambda connection: connection.pause_ended())
+            self.clients.tell(lambda client: client.pause_ended())
         if self.on_launched:
             self.on_launched()
         return info
@@ -264,7 +241,7 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase in ("paused", "resuming"):
             self.phase = "running"
             self._end_untold = True
-            self._each(lambda connection: connection.pause_ended())
+            self.clients.tell(lambda client: client.pause_ended())
 
     # -- pausing ----------------------------------------------------------------------------
 
@@ -277,7 +254,10 @@ class PausableProvisioner(LocalProvisioner):
         """No pause after all: pass on what the websockets held."""
         if self.phase == "held":
             self.phase = "running"
-            self._each(lambda connection: connection.kernel_released())
+            if self.process_alive():
+                self.clients.tell(lambda client: client.kernel_released())
+            else:  # what was held was meant for variables that are gone
+                self.clients.tell(lambda client: client.pause_ended())
 
     async def stop_for_pause(self) -> StoppedProcess:
         """Stop the kernel's processes at once; the kernel is paused when this returns.
@@ -298,10 +278,10 @@ class PausableProvisioner(LocalProvisioner):
             await self._kill_processes()
         except BaseException:
             self.phase = "running"
-            self._each(lambda connection: connection.pause_ended())
+            self.clients.tell(lambda client: client.pause_ended())
             raise
         await self._hold_ports()
-        self._each(lambda connection: connection.kernel_stopped())
+        self.clients.tell(lambda client: client.kernel_stopped())
         return StoppedProcess(ram=held.ram, vram=held.vram)
 
     async def _kill_processes(self) -> None:
@@ -331,7 +311,7 @@ class PausableProvisioner(LocalProvisioner):
             if pipe:
                 pipe.close()
         self.process = None
-        self.outstanding.clear()
+        self.clients.outstanding.clear()
 
     # -- resuming ---------------------------------------------------------------------------
 
@@ -344,7 +324,7 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase != "paused" or settings is None or km is None:
             raise GkewsError("not_paused", "The kernel is not paused.")
         self.phase = "resuming"
-        self._each(lambda connection: connection.kernel_starting())
+        self.clients.tell(lambda client: client.kernel_starting())
         settings.restore_orders[self.kernel_id] = order
         try:
             kwargs = await self.pre_launch(**(km._launch_args or {}))
@@ -364,7 +344,7 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase != "resuming":
             raise GkewsError("not_paused", "The kernel is not resuming.")
         self.phase = "running"
-        self._each(lambda connection: connection.kernel_released())
+        self.clients.tell(lambda client: client.kernel_released())
 
     async def resume_failed(self, error: GkewsError) -> None:
         """Kill what was started and be paused again; held cells are answered with `error`."""
@@ -375,9 +355,18 @@ class PausableProvisioner(LocalProvisioner):
             return
         self.phase = "paused"
         await self._hold_ports()
-        self._each(lambda connection: connection.resume_failed(error))
+        self.clients.tell(lambda client: client.resume_failed(error))
 
-    # -- ports and connections ------------------------------------------------------------------
+    # -- ports and cells ---------------------------------------------------------------------
+
+    def request_run(self) -> None:
+        """A cell was run in the paused notebook: ask lifecycle for a resume."""
+
+        def ask() -> None:
+            if self.on_run_requested:
+                self.on_run_requested()
+
+        self.clients.ask_to_run(lambda: self.phase == "paused", ask)
 
     async def _hold_ports(self) -> None:
         km = self.parent
@@ -387,13 +376,6 @@ class PausableProvisioner(LocalProvisioner):
         taken = await self._ports.hold(km.ip, list(km.ports))
         if taken:
             self.log.warning("Ports %s of paused kernel %s are taken", taken, self.kernel_id)
-
-    def _each(self, call: Callable[[PausableConnection], object]) -> None:
-        for connection in list(self.connections):
-            try:
-                call(connection)
-            except Exception:  # one broken client must not keep the others from going on
-                self.log.exception("A client of kernel %s failed", self.kernel_id)
 
 
 __all__ = ["LaunchSettings", "PausableProvisioner", "PausedProcess", "StoppedProcess"]

@@ -86,7 +86,7 @@ class PausableConnectionMixin(_Base):
         """As the base class; a paused kernel lets everybody connect."""
         provisioner = self._provisioner
         if provisioner is not None:
-            provisioner.connections.add(self)
+            provisioner.clients.add(self)
         await cast(Any, super()).prepare()
 
     def request_kernel_info(self) -> Any:
@@ -104,7 +104,7 @@ class PausableConnectionMixin(_Base):
         provisioner = self._provisioner
         if provisioner is not None:
             self._cold = self._cold or provisioner.phase in ("paused", "resuming")
-            departed = provisioner.departed.pop(self.session_key, None)
+            departed = provisioner.clients.departed.pop(self.session_key, None)
             if departed is not None:
                 self.held_requests[:0] = departed.take()
         connected = super().connect()
@@ -127,12 +127,12 @@ class PausableConnectionMixin(_Base):
         if self._nudging is not None:
             self._nudging.cancel()
         if provisioner is not None:
-            provisioner.connections.discard(self)
+            provisioner.clients.discard(self)
             waiting, self.held_requests = self.held_requests, []
             if waiting and self.kernel_id in self.multi_kernel_manager:
                 departed = DepartedClient(self, provisioner, waiting)
-                provisioner.departed[self.session_key] = departed
-                provisioner.connections.add(departed)
+                provisioner.clients.departed[self.session_key] = departed
+                provisioner.clients.add(departed)
                 if provisioner.phase == "running":
                     departed.kernel_released()
         cast(Any, super()).disconnect()
@@ -174,8 +174,8 @@ class PausableConnectionMixin(_Base):
             self._answer(request, answer)
             return
         self.held_requests.append(request)
-        if request.is_cell and provisioner.on_run_requested:
-            provisioner.on_run_requested()
+        if request.is_cell:
+            provisioner.request_run()
 
     def _note_cell(self, provisioner: PausableProvisioner, raw: Any) -> None:
         """Remember a cell that is on its way, cheaply: this sees every message of every kernel."""
@@ -188,7 +188,7 @@ class PausableConnectionMixin(_Base):
                 return
         request = self._read(raw)
         if request and request.msg_type == "execute_request" and self._allowed(request):
-            provisioner.outstanding.add(str(request.header.get("msg_id")))
+            provisioner.clients.outstanding.add(str(request.header.get("msg_id")))
 
     def _allowed(self, request: HeldRequest) -> bool:
         allowed = self.multi_kernel_manager.allowed_message_types
@@ -230,7 +230,7 @@ class PausableConnectionMixin(_Base):
                     return
             elif channel == "shell" and _EXECUTE_REPLY in parts[1]:
                 with contextlib.suppress(ValueError):
-                    provisioner.outstanding.discard(str(json.loads(parts[2]).get("msg_id")))
+                    provisioner.clients.outstanding.discard(str(json.loads(parts[2]).get("msg_id")))
         super().handle_outgoing_message(stream, outgoing_msg)
 
     def _look_for_new_process(self, provisioner: PausableProvisioner, header: bytes) -> None:
@@ -250,6 +250,14 @@ class PausableConnectionMixin(_Base):
                     self.write_message(json.dumps(message, default=json_default))
 
     # -- what the provisioner tells (PausableConnection) ------------------------------------
+
+    def held(self) -> int:
+        """How many requests are held."""
+        return len(self.held_requests)
+
+    def cell_waits(self) -> bool:
+        """Whether a cell that the user ran is held."""
+        return any(request.is_cell for request in self.held_requests)
 
     def kernel_stopped(self) -> None:
         """The kernel is paused: whoever waits for its info gets it; held cells wake it."""

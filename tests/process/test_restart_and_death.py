@@ -1,0 +1,254 @@
+"""Restarts, shutdowns and deaths around a pause: nothing looks recovered that is fresh."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import uuid
+
+import pytest
+
+from jupyter_gkews.errors import GkewsError
+from jupyter_gkews.kernel.protocol import CheckpointOrder
+from jupyter_gkews.launching import PausedProcess
+
+from .notebook import until
+
+
+async def test_a_restart_of_a_paused_kernel_is_fresh(open_notebook, jp_fetch):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 1")
+    await notebook.pause()
+    notebook.provisioner.auto_resume = True
+    ended: list[str] = []
+    notebook.provisioner.on_pause_ended = ended.append
+    waiting = page.run("x")
+    await until(notebook.provisioner.clients.cell_waits)
+    response = await jp_fetch(
+        "api",
+        "kernels",
+        notebook.kernel_id,
+        "restart",
+        method="POST",
+        allow_nonstandard_methods=True,
+    )
+    assert response.code == 200
+    assert ended == ["restart"]
+    assert (await page.finished(waiting)).reply == {"status": "aborted"}
+    ran = await page.result("'x' in globals()")
+    assert ran.text == "False"
+    assert ran.reply["execution_count"] == 1
+    await notebook.ready()
+    await notebook.pause()
+    await notebook.resume()
+
+
+async def test_a_restart_after_a_resume_does_not_load_the_checkpoint_again(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 1")
+    await notebook.pause()
+    await notebook.resume()
+    await notebook.app.kernel_manager.restart_kernel(notebook.kernel_id)
+    assert (await page.result("'x' in globals()")).text == "False"
+
+
+async def test_a_paused_kernel_can_be_shut_down(open_notebook, jp_fetch):
+    notebook = await open_notebook()
+    await notebook.pause()
+    ended: list[str] = []
+    notebook.provisioner.on_pause_ended = ended.append
+    ports, run_dir = list(notebook.km.ports), notebook.provisioner.run_dir
+    response = await jp_fetch("api", "kernels", notebook.kernel_id, method="DELETE")
+    assert response.code == 204
+    assert ended == ["shutdown"]
+    assert not run_dir.exists()
+    for port in ports:
+        with socket.socket() as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((notebook.km.ip, port))
+
+
+async def test_interrupting_a_paused_kernel_is_harmless(open_notebook, jp_fetch):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 3")
+    await notebook.pause()
+    response = await jp_fetch(
+        "api",
+        "kernels",
+        notebook.kernel_id,
+        "interrupt",
+        method="POST",
+        allow_nonstandard_methods=True,
+    )
+    assert response.code == 204
+    await notebook.resume()
+    assert (await page.result("x")).text == "3"
+
+
+async def test_a_thief_cannot_take_the_ports_of_a_paused_kernel(open_notebook):
+    notebook = await open_notebook()
+    await notebook.pause()
+    for port in notebook.km.ports:
+        with socket.socket() as thief:
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with pytest.raises(OSError, match="in use"):
+                thief.bind((notebook.km.ip, port))
+                thief.listen()
+    await notebook.resume()
+
+
+@pytest.fixture
+def jp_server_config():
+    return {"KernelRestarter": {"time_to_dead": 0.3}}
+
+
+async def test_a_kernel_that_crashes_is_restarted_fresh_after_a_resume(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 1")
+    await notebook.pause()
+    await notebook.resume()
+    launch, died = notebook.provisioner.launch, asyncio.Event()
+    notebook.provisioner.on_died = died.set
+    os.kill(notebook.provisioner.hello.pid, signal.SIGKILL)
+    await asyncio.wait_for(died.wait(), 10)
+    await until(lambda: notebook.provisioner.launch != launch)
+    await notebook.ready()
+    assert (await page.result("'x' in globals()")).text == "False"
+
+
+async def test_a_kernel_that_dies_in_a_checkpoint_is_restarted_fresh(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result(
+        "import os, signal\n"
+        "class Deadly:\n"
+        "    def __reduce__(self): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "x = Deadly()"
+    )
+    launch = notebook.provisioner.launch
+    with pytest.raises(GkewsError) as caught:
+        await notebook.pause()
+    assert caught.value.reason == "kernel_died"
+    assert notebook.provisioner.phase == "running"
+    await until(lambda: notebook.provisioner.launch != launch)
+    await notebook.ready()
+    assert (await page.result("'x' in globals()")).text == "False"
+
+
+async def test_a_kernel_killed_while_it_holds_is_not_taken_for_paused(open_notebook):
+    notebook = await open_notebook()
+    await notebook.client.wait_idle(30, then_hold=True)
+    order = CheckpointOrder(uuid.uuid4().hex, uuid.uuid4().hex, hold=True)
+    await notebook.client.checkpoint(order)
+    assert (await notebook.client.ping())["holding"] == order.operation
+    os.kill(notebook.provisioner.hello.pid, signal.SIGKILL)
+    await until(lambda: not notebook.provisioner.process_alive())
+    with pytest.raises(GkewsError) as caught:
+        await notebook.provisioner.stop_for_pause()
+    assert caught.value.reason == "kernel_died"
+    notebook.provisioner.release()
+    assert notebook.provisioner.phase == "running"
+
+
+async def test_a_kernel_that_dies_while_it_loads_stays_paused(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result(
+        "import os, signal\n"
+        "def revive():\n"
+        "    if not os.environ.get('SPARED') and not os.path.exists('spare'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return 'alive'\n"
+        "class Deadly:\n"
+        "    def __reduce__(self): return (revive, ())\n"
+        "x = Deadly(); os.chdir(os.path.expanduser('~')); os.environ['SPARED'] = '1'"
+    )
+    await notebook.client.wait_idle(30, then_hold=True)
+    await notebook.pause()
+    notebook.provisioner.on_died = lambda: pytest.fail("a resume is not a death")
+    with pytest.raises(GkewsError) as caught:
+        await notebook.resume()
+    assert caught.value.reason == "kernel_died"
+    assert notebook.provisioner.phase == "paused"
+    assert await notebook.km.is_alive()
+
+
+async def test_a_cell_sent_while_the_checkpoint_is_taken_runs_if_the_pause_fails(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await notebook.client.wait_idle(30, then_hold=True)
+    order = CheckpointOrder(uuid.uuid4().hex, uuid.uuid4().hex, hold=True)
+    await notebook.client.checkpoint(order)
+    cell = page.run("'it ran'")
+    await until(notebook.provisioner.clients.cell_waits)
+    await notebook.client.release(order.operation)
+    notebook.provisioner.release()
+    assert (await page.finished(cell)).text == "'it ran'"
+
+
+async def test_a_cell_sent_while_the_checkpoint_is_taken_asks_for_a_resume(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 8")
+    asked = asyncio.Event()
+    notebook.provisioner.on_run_requested = asked.set
+    await notebook.client.wait_idle(30, then_hold=True)
+    cell = page.run("x")
+    await until(notebook.provisioner.clients.cell_waits)
+    await notebook.pause()
+    await asyncio.wait_for(asked.wait(), 5)
+    await notebook.resume()
+    assert (await page.finished(cell)).text == "8"
+
+
+async def test_cells_queued_before_the_pause_run_before_the_checkpoint(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("import time; ran = []")
+    cells = [page.run(f"time.sleep(0.2); ran.append({n})") for n in range(4)]
+    await until(lambda: notebook.provisioner.clients.outstanding)
+    await notebook.pause()
+    for cell in cells:
+        assert (await page.finished(cell)).reply["status"] == "ok"
+    await notebook.resume()
+    assert (await page.result("ran")).text == "[0, 1, 2, 3]"
+
+
+async def test_waiting_for_a_busy_kernel_ends_with_the_timeout_and_changes_nothing(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    cell = page.run("import time; time.sleep(60)")
+    await until(lambda: not notebook.client.is_idle())
+    with pytest.raises(GkewsError) as caught:
+        await notebook.client.wait_idle(0.5, then_hold=True)
+    assert caught.value.reason == "kernel_busy"
+    assert notebook.provisioner.phase == "running"
+    await notebook.km.interrupt_kernel()
+    assert (await page.finished(cell)).error["ename"] == "KeyboardInterrupt"
+
+
+async def test_a_kernel_born_paused_has_no_process_until_it_is_resumed(open_notebook):
+    first = await open_notebook()
+    page = await first.browser()
+    await page.result("x = 'kept'")
+    await first.pause()
+    kernel_id = str(uuid.uuid4())
+    launch = first.app.kernel_manager.gkews_launch
+    launch.born_paused[kernel_id] = PausedProcess(kernel_info=first.provisioner.kernel_info)
+    second = await open_notebook(kernel_id=kernel_id, ready=False)
+    assert second.provisioner.phase == "paused"
+    assert second.provisioner.process is None
+    assert await second.km.is_alive()
+    new_page = await asyncio.wait_for(second.browser(), 3)
+    info = new_page.send("kernel_info_request", {})
+    assert (await new_page.finished(info)).reply["implementation"] == "ipython"
+    second.checkpoint = first.checkpoint
+    cell = new_page.run("x")
+    await second.resume()
+    assert (await new_page.finished(cell)).text == "'kept'"
