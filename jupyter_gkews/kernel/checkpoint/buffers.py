@@ -1,0 +1,185 @@
+"""The memory that leaves the pickle: ranges of bytes, merged where they overlap, laid out in blocks.
+
+While the graph is pickled, arrays and storages register the ranges they stand on. Ranges that
+overlap belong to one memory (a view and its base, `torch.from_numpy`), so they are merged and
+come back as one. It never copies or reads the memory itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+#: A block of its own from this size on; smaller ranges are packed together, so that thousands
+#: of small arrays are not thousands of files. Bytes.
+BIG = 1 << 20
+#: Ranges in a pack start at multiples of this: what SIMD code and numpy's own allocator expect.
+ALIGN = 64
+#: One pack: small, so that one changed number costs little to write again. Bytes.
+PACK = 4 << 20
+
+
+@dataclass
+class View:
+    """One use of a range of memory, `space` being "" for host memory, else the device."""
+
+    space: str
+    address: int
+    nbytes: int
+    consumer: str
+
+
+@dataclass
+class Piece:
+    """A merged range, `offset` bytes from the start of its block."""
+
+    space: str
+    address: int
+    nbytes: int
+    offset: int
+    owner: Any
+
+
+@dataclass
+class Block:
+    """What is restored as one contiguous region of memory: one big range, or many small."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    nbytes: int = 0
+
+
+@dataclass
+class Layout:
+    """Blocks to write, and for each view (block, offset, nbytes, alone).
+
+    `alone`: 1 where the range is small and nothing else looks at it, so that the reader may give
+    it memory of its own (which can be resized, as the original could).
+    """
+
+    blocks: list[Block]
+    views: list[tuple[int, int, int, int]]
+
+
+@dataclass
+class _Group:
+    """Views that share memory: from `start` to `end`, by index in `members`."""
+
+    space: str
+    start: int
+    end: int
+    members: list[int]
+
+    def takes(self, view: View) -> bool:
+        if view.space != self.space:
+            return False
+        if self.space:  # a device storage is read through its own handle: never merged
+            return (view.address, view.address + view.nbytes) == (self.start, self.end)
+        return view.address < self.end
+
+
+class Buffers:
+    """The ranges met while pickling one namespace. Keeps their owners alive until dropped."""
+
+    def __init__(self) -> None:
+        self._views: list[View] = []
+        self._owners: list[Any] = []
+        self._index: dict[tuple[str, int, int, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def add(self, address: int, nbytes: int, owner: Any, consumer: str, space: str = "") -> int:
+        """Register `nbytes` bytes at `address` and return the index of the view.
+
+        `owner` is kept alive, so that the memory cannot be handed out again meanwhile; for
+        device memory it is the torch storage that is read.
+        """
+        key = (space, address, nbytes, consumer)
+        index = self._index.get(key)
+        if index is None:
+            index = self._index[key] = len(self._views)
+            self._views.append(View(space, address, nbytes, consumer))
+            self._owners.append(owner)
+        return index
+
+    def nbytes(self, start: int = 0) -> int:
+        """Bytes of the views from index `start` on that no earlier view covers (about: by start)."""
+        seen = {(v.space, v.address) for v in self._views[:start]}
+        total = 0
+        for view in self._views[start:]:
+            if (view.space, view.address) not in seen:
+                seen.add((view.space, view.address))
+                total += view.nbytes
+        return total
+
+    def layout(self) -> Layout:
+        """Merge what overlaps and lay it out in blocks, in the order of first registration."""
+        order = sorted(
+            range(len(self._views)),
+            key=lambda i: (self._views[i].space, self._views[i].address, -self._views[i].nbytes),
+        )
+        groups: list[_Group] = []
+        for i in order:
+            view = self._views[i]
+            end = view.address + view.nbytes
+            last = groups[-1] if groups else None
+            if last is not None and last.takes(view):
+                last.end = max(last.end, end)
+                last.members.append(i)
+            else:
+                groups.append(_Group(view.space, view.address, end, [i]))
+        groups.sort(key=lambda group: min(group.members))
+        return self._place(groups)
+
+    def _place(self, groups: list[_Group]) -> Layout:
+        blocks: list[Block] = []
+        views: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(self._views)
+        pack: int | None = None
+        for group in groups:
+            nbytes = group.end - group.start
+            if nbytes >= BIG or group.space:
+                number, offset = len(blocks), 0
+                blocks.append(Block())
+            else:
+                if pack is None or blocks[pack].nbytes + nbytes > PACK:
+                    pack = len(blocks)
+                    blocks.append(Block())
+                number = pack
+                offset = -(-blocks[pack].nbytes // ALIGN) * ALIGN
+            block = blocks[number]
+            owner = self._owners[group.members[0]]
+            block.pieces.append(Piece(group.space, group.start, nbytes, offset, owner))
+            block.nbytes = offset + nbytes
+            alone = int(len(group.members) == 1 and nbytes < BIG and not group.space)
+            for i in group.members:
+                view = self._views[i]
+                views[i] = (number, offset + view.address - group.start, view.nbytes, alone)
+        return Layout(blocks, views)
+
+
+class _PyBuffer(ctypes.Structure):
+    """CPython's Py_buffer: the only way to the address of a read-only buffer."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def address_of(buffer: Any) -> int:
+    """The address of a contiguous buffer's first byte."""
+    view = _PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(buffer), ctypes.byref(view), 0)
+    address = view.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    return address

@@ -1,0 +1,138 @@
+"""Chunks: pieces of memory in files named by the hash of their content.
+
+Hashes, writes and checks; it never deletes or changes a chunk that is in the store, and knows
+nothing of objects. Threads do the work: hashing and writing release the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+try:
+    import blake3 as _blake3
+except ImportError:
+    _blake3 = None
+try:
+    import xxhash as _xxhash
+except ImportError:
+    _xxhash = None
+
+#: Chunk size in bytes: a multiple of every page size, so that the chunks of one block can be
+#: mapped one behind the other; small enough that one changed number costs little to write.
+CHUNK = 16 << 20
+
+#: The hash that names chunks written by this process.
+ALGORITHM = "blake3" if _blake3 is not None else "blake2b"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One file of the store: name (`<algorithm>-<hex>`), size in bytes, xxh3-128 hex or None."""
+
+    name: str
+    nbytes: int
+    quick: str | None
+
+    def to_json(self) -> list[Any]:
+        """For the manifest."""
+        return [self.name, self.nbytes, self.quick]
+
+
+def name_of(data: Any, algorithm: str = ALGORITHM) -> str:
+    """The name that `data` (any buffer) has as a chunk, by `algorithm`.
+
+    Raises LookupError if this process cannot compute it.
+    """
+    digest = hasher(algorithm)
+    digest.update(data)
+    return f"{algorithm}-{digest.hexdigest()}"
+
+
+def hasher(algorithm: str = ALGORITHM) -> Any:
+    """A hash object (`update`, `hexdigest`) for data that comes in pieces; LookupError as above."""
+    if algorithm == "blake3":
+        if _blake3 is None:
+            raise LookupError("the blake3 package is not installed in this environment")
+        return _blake3.blake3()
+    if algorithm == "blake2b":
+        return hashlib.blake2b(digest_size=32)
+    raise LookupError(f"unknown hash {algorithm!r}")
+
+
+def name_of_file(path: Path, algorithm: str) -> str:
+    """The name that the content of a file has as a chunk, read in pieces."""
+    digest = hasher(algorithm)
+    with open(path, "rb") as file:
+        while True:
+            data = file.read(1 << 20)
+            if not data:
+                return f"{algorithm}-{digest.hexdigest()}"
+            digest.update(data)
+
+
+def quick_of(data: Any) -> str | None:
+    """xxh3-128 of `data`: tells change apart at memory speed; None without xxhash."""
+    return str(_xxhash.xxh3_128_hexdigest(data)) if _xxhash is not None else None
+
+
+def matches(data: Any, chunk: Chunk, *, full: bool) -> bool:
+    """Whether `data` is this chunk: by its quick hash if there is one, by its name if `full`.
+
+    A chunk that this process can check in no way does not match.
+    """
+    if len(data) != chunk.nbytes:
+        return False
+    checked = False
+    if chunk.quick is not None and _xxhash is not None:
+        if quick_of(data) != chunk.quick:
+            return False
+        checked = True
+    if full or not checked:
+        try:
+            return name_of(data, chunk.name.split("-", 1)[0]) == chunk.name
+        except LookupError:
+            return checked
+    return True
+
+
+def relative_path(name: str) -> str:
+    """Where a chunk lies under the store's root: chunks/<two hex>/<name>."""
+    digest = name.split("-", 1)[-1]
+    if not name.replace("-", "").isalnum() or len(digest) < 32:
+        raise ValueError(f"not the name of a chunk: {name!r}")
+    return f"chunks/{digest[:2]}/{name}"
+
+
+def write_file(path: Path, pieces: list[Any]) -> None:
+    """Write buffers to a new file, 0600, and make its bytes durable. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        for piece in pieces:
+            view = memoryview(piece).cast("B")
+            while view:
+                view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def fsync_dir(path: Path) -> None:
+    """Make the names in a directory durable."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def threads() -> int:
+    """How many threads hash and write: one a core, a few more than cores hide the disk."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count() or 1
+    return max(2, min(8, cores + 1))

@@ -1,0 +1,51 @@
+"""What would survive a pause now: the fate of every variable and of the process. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import process_state
+from .collect import CellOf, GraphFile, collect
+from .known import KNOWN
+from .store import CheckpointStore
+
+
+def survives(
+    user_ns: dict[str, Any],
+    store: CheckpointStore,
+    *,
+    hidden: frozenset[str] = frozenset(),
+    extras: Mapping[str, Any] | None = None,
+    cell_of: CellOf | None = None,
+) -> dict[str, Any]:
+    """{"variables", "process", "bytes"} as in the wire shapes. Sizes in bytes.
+
+    A variable's `bytes` are those that no variable before it holds: two names for one model
+    count once. `already_stored` is told by the places in memory that were saved or restored
+    before, without reading them: what was changed there since will be written all the same, so
+    it is an upper bound (and `to_write` a lower one).
+    """
+    captured = process_state.capture()
+    got = collect(
+        user_ns,
+        hidden=hidden,
+        extras=extras,
+        objects=captured.objects,
+        cell_of=cell_of,
+        open_graph=GraphFile,
+        check=lambda: None,
+        flush=False,
+    )
+    layout = got.writer.buffers.layout()
+    total = stored = 0
+    for block in layout.blocks:
+        total += block.nbytes
+        if len(block.pieces) == 1:
+            stored += KNOWN.stored_bytes(block.pieces[0].address, block.nbytes, store)
+    total += got.file.tell()
+    return {
+        "variables": got.rows,
+        "process": captured.rows,
+        "bytes": {"kept": total, "to_write": total - stored, "already_stored": stored},
+    }

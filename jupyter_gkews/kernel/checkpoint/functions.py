@@ -1,0 +1,161 @@
+"""How functions, code, cells, classes and modules go into a graph.
+
+Functions keep the namespace they live in (`f.__globals__ is user_ns`), closures keep sharing
+their cells, classes from cells travel by value; what an importable module holds travels by name.
+Builds on cloudpickle for classes. It never imports or calls what it describes.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from cloudpickle import cloudpickle
+
+from . import rebuild
+
+if TYPE_CHECKING:
+    from .graph import GraphWriter
+
+Reduced = tuple[Any, ...]
+
+_HEAPTYPE = 1 << 9
+
+
+def by_name(obj: Any) -> bool:
+    """Whether a function or class is found again by its module and qualified name."""
+    return bool(cloudpickle._should_pickle_by_reference(obj))
+
+
+def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
+    """By name where a module holds it; otherwise code, cells and the namespace it lives in."""
+    if by_name(func):
+        writer.uses_module(func.__module__)
+        return NotImplemented
+    closure = func.__closure__
+    cells: list[tuple[Any, tuple[Any, ...]]] = []
+    if closure is not None:
+        # The cells go out empty with the function and are filled once it is known: a cell may
+        # hold the function itself.
+        for cell in closure:
+            writer.bare_cells.add(id(cell))
+            cells.append((cell, cell_content(cell)))
+    state: dict[str, Any] = {
+        "cells": cells,
+        "attributes": func.__dict__ or None,
+        "__qualname__": func.__qualname__,
+        "__module__": func.__module__,
+        "__doc__": func.__doc__,
+        "__defaults__": func.__defaults__,
+        "__kwdefaults__": func.__kwdefaults__,
+    }
+    state.update(_annotations(func))
+    if getattr(func, "__type_params__", ()):
+        state["__type_params__"] = func.__type_params__
+    writer.uses_source(func.__code__.co_filename)
+    return (
+        rebuild.function,
+        (func.__code__, _globals(writer, func), func.__name__, closure),
+        state,
+        None,
+        None,
+        rebuild.set_function,
+    )
+
+
+def _annotations(func: types.FunctionType) -> dict[str, Any]:
+    if sys.version_info < (3, 14):
+        return {"__annotations__": func.__annotations__}
+    # 3.14 evaluates annotations lazily: keep them lazy, evaluating may raise NameError.
+    annotate = getattr(func, "__annotate__", None)
+    return {"__annotate__": annotate} if annotate is not None else {}
+
+
+def _globals(writer: GraphWriter, func: types.FunctionType) -> Any:
+    namespace = func.__globals__
+    if namespace is writer.user_ns:
+        return namespace  # known to the writer: comes back as the live namespace
+    name = namespace.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if module is not None and getattr(module, "__dict__", None) is namespace:
+        assert isinstance(name, str)
+        if name == "__main__":
+            return namespace
+        return writer.module_namespace(name, namespace)
+    return namespace
+
+
+def cell_content(cell: Any) -> tuple[Any, ...]:
+    """(content,) of a closure cell, () if it is empty."""
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return ()
+
+
+def reduce_cell(writer: GraphWriter, cell: Any) -> Reduced:
+    """A closure cell: filled by its function, or by itself when met alone."""
+    if id(cell) in writer.bare_cells:
+        return rebuild.cell, ()
+    return rebuild.cell, (), cell_content(cell) or None, None, None, rebuild.fill_cell
+
+
+def reduce_code(writer: GraphWriter, code: types.CodeType) -> Reduced:
+    """Code with its file name kept, so that tracebacks and source lines are still right."""
+    make, args = cloudpickle._code_reduce(code)
+    writer.uses_source(code.co_filename)
+    return make, tuple(code.co_filename if arg == "<dynamic-code>" else arg for arg in args)
+
+
+def sources(filenames: set[str]) -> dict[str, str]:
+    """The text of those cells (not files on disk) that are in the line cache."""
+    found = {}
+    for filename in sorted(filenames):
+        entry = linecache.cache.get(filename)
+        if entry is not None and len(entry) == 4 and entry[1] is None:
+            found[filename] = "".join(entry[2])
+    return found
+
+
+def reduce_class(writer: GraphWriter, cls: type) -> Any:
+    """By name where a module holds it; by value for classes made in cells."""
+    rv = cloudpickle._class_reduce(cls)
+    if rv is NotImplemented:
+        writer.uses_module(cls.__module__)
+        return rv
+    if len(rv) == 2:
+        return rv
+    if not cls.__flags__ & _HEAPTYPE:
+        raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
+    make, args, state, _, _, set_state = rv
+    # cloudpickle tracks classes by id and would hand back the very class that was saved when
+    # it still exists in this process; a restore makes its own.
+    args = tuple(
+        None if arg == args[-2] and i == len(args) - 2 else arg for i, arg in enumerate(args)
+    )
+    attributes, slots = state
+    if "__qualname__" not in attributes:
+        attributes = {**attributes, "__qualname__": cls.__qualname__}
+    return make, args, (attributes, slots), None, None, set_state
+
+
+def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:
+    """By name; a module that only exists in memory by its contents."""
+    name = module.__name__
+    if name == "__main__":
+        return rebuild.main_module, (writer.user_ns,)
+    if sys.modules.get(name) is module:
+        writer.uses_module(name)
+        return rebuild.module, (name,)
+    state = {
+        k: v for k, v in vars(module).items() if k not in ("__builtins__", "__loader__", "__spec__")
+    }
+    return types.ModuleType, (name, module.__doc__), state
+
+
+def reduce_partial_method(writer: GraphWriter, method: functools.partialmethod[Any]) -> Reduced:
+    """functools.partialmethod has no reduce of its own."""
+    return functools.partialmethod, (method.func, *method.args), dict(vars(method))

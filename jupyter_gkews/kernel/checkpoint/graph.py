@@ -1,0 +1,483 @@
+"""The object graph of a namespace as a stream of pickles, one a name, with one memo for all.
+
+What cannot be written becomes a placeholder at that leaf; big memory is registered in Buffers
+and leaves the stream. Writing changes nothing in the objects. Reading is in reading.py.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import gc
+import pickle
+import sys
+import types
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from cloudpickle import cloudpickle
+
+from . import functions, kinds, rebuild, rebuilders, tensors
+from .buffers import Buffers, address_of
+from .placeholders import Loss, Lost, loss_of
+from .watch import Hung
+
+Reduced = tuple[Any, ...]
+Handler = Callable[["GraphWriter", Any], Any]
+
+#: A buffer that an object offers out-of-band (PEP 574) leaves the stream from this size on.
+OUT_OF_BAND = 4096
+#: Depth up to which the C pickler may recurse; deeper structures are written in pieces.
+RECURSION = 5000
+#: How often (in objects) a cancel is looked for.
+_LOOK = 2048
+#: How many pickles at the start of a stream are not names (GraphWriter._announce).
+ANNOUNCED = 2
+TOO_DEEP = "it is nested too deeply"
+
+
+@dataclass
+class NameRecord:
+    """What was learned about one name while it was written. Sizes in bytes."""
+
+    name: str
+    losses: list[tuple[Any, Loss]] = field(default_factory=list)
+    rebuilt: list[str] = field(default_factory=list)
+    devices: set[str] = field(default_factory=set)
+    graph_bytes: int = 0
+    buffer_bytes: int = 0
+
+
+class NameFailed(Exception):
+    """The pickler could not write a name at all; `reason` is a clause for its loss."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+        self.reason = reason
+
+
+class _Token:
+    """Takes the place of a known dictionary in the memo (see GraphWriter._announce)."""
+
+    def __init__(self, *reduced: Any) -> None:
+        self.reduced = reduced
+
+    def __reduce__(self) -> Reduced:
+        return self.reduced
+
+
+class GraphWriter(pickle.Pickler):
+    """Writes names one by one to `file`.
+
+    `complete(loss, name, part)` adds to a loss where, when and by which cell; `check()` is called often
+    and may raise to stop; names in `pieces` are written shells first (see shell_first).
+    """
+
+    def __init__(
+        self,
+        file: Any,
+        user_ns: dict[str, Any],
+        *,
+        complete: Callable[[Loss, str, bool], Loss],
+        check: Callable[[], None],
+        pieces: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(file, protocol=5, buffer_callback=self._buffer)
+        self.user_ns = user_ns
+        self.buffers = Buffers()
+        self.pickle_buffers: list[int] = []
+        self.bare_cells: set[int] = set()
+        self.storage_tokens: dict[int, tensors.StorageToken] = {}
+        self.modules: dict[str, None] = {}
+        self.source_files: set[str] = set()
+        self.handlers: dict[type, Handler | None] = {}
+        self.base_handlers: list[tuple[type, Handler]] = []
+        self.record = NameRecord("")
+        self.losses: dict[int, Loss] = {}
+        self.flush_files = True
+        self._file = file
+        self._complete = complete
+        self._check = check
+        self._kept: list[Any] = []
+        self._count = 0
+        self._top: Any = None
+        self._namespaces: dict[str, _Token] = {}
+        self._pieces = pieces
+        self._deferred: list[tuple[Any, Any]] | None = None
+        self._singletons = _singletons()
+        self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
+        self._register()
+        self._announce(_Token(rebuild.namespace, ()), user_ns)
+        self._announce(_Token(rebuild.module_dict, ("builtins",)), vars(builtins))
+
+    def _register(self) -> None:
+        self.handlers.update(
+            {
+                types.FunctionType: functions.reduce_function,
+                types.CellType: functions.reduce_cell,
+                types.CodeType: functions.reduce_code,
+                types.ModuleType: functions.reduce_module,
+                functools.partialmethod: functions.reduce_partial_method,
+                weakref.ref: _reduce_weakref,
+                weakref.WeakValueDictionary: _reduce_weak_dict,
+                weakref.WeakKeyDictionary: _reduce_weak_dict,
+                weakref.WeakSet: _reduce_weak_set,
+                Lost: _reduce_lost,
+            }
+        )
+        tensors.register(self)
+        rebuilders.register(self)
+
+    # ---- what save.py drives ----
+
+    def write(self, name: str, value: Any) -> NameRecord:
+        """Write one name. Raises NameFailed if not even a placeholder inside it helped: the
+        stream is then spoilt, and must be written again without this name."""
+        self.record = record = NameRecord(name)
+        self._top = value
+        position, views = self._file.tell(), len(self.buffers)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, RECURSION))
+        self._deferred = [] if name in self._pieces else None
+        try:
+            self.dump(value)
+            if self._deferred is not None:
+                self._write_deferred(self._deferred)
+        except RecursionError:
+            raise NameFailed(name, TOO_DEEP) from None
+        except Hung as hung:
+            raise NameFailed(name, str(hung)) from None
+        except (pickle.PicklingError, TypeError, ValueError, AttributeError, KeyError) as error:
+            raise NameFailed(name, f"it could not be kept: {_one_line(error)}") from error
+        finally:
+            sys.setrecursionlimit(limit)
+        record.graph_bytes = self._file.tell() - position
+        record.buffer_bytes = self.buffers.nbytes(views)
+        return record
+
+    def _write_deferred(self, deferred: list[tuple[Any, Any]]) -> None:
+        while deferred:
+            self.dump(deferred.pop())
+        self.dump(None)
+
+    def lose(self, name: str, value: Any, loss: Loss) -> NameRecord:
+        """Write a placeholder for the whole of `name`."""
+        self.record = record = NameRecord(name)
+        self._top = value
+        full = self._note_loss(value, loss)
+        self.dump(Lost(full))
+        return record
+
+    # ---- what the reducers use ----
+
+    def keep(self, obj: Any) -> Any:
+        """Keep a temporary alive to the end, so that its id and memory stay its own."""
+        self._kept.append(obj)
+        return obj
+
+    def uses_module(self, name: str | None) -> None:
+        """Note that loading needs this module."""
+        if name and name != "__main__":
+            self.modules.setdefault(name)
+
+    def uses_source(self, filename: str) -> None:
+        """Note a file name of code that travels by value."""
+        self.source_files.add(filename)
+
+    def uses_device(self, device: str) -> None:
+        """Note where memory of the present name lives."""
+        self.record.devices.add(device)
+
+    def note_rebuilt(self, reason: str, obj: Any) -> None:
+        """Note that something in the present name comes back re-created."""
+        if reason not in self.record.rebuilt:
+            self.record.rebuilt.append(reason)
+
+    def module_namespace(self, name: str, namespace: dict[str, Any]) -> Any:
+        """The token of a module's dictionary."""
+        self.uses_module(name)
+        token = self._namespaces.get(name)
+        if token is None:
+            token = self._namespaces[name] = _Token(rebuild.module_dict, (name,))
+        return token
+
+    def guarded(self, obj: Any) -> Any:
+        """The object's own reduce, or a placeholder if it fails or makes no sense."""
+        try:
+            return self._own_reduce(obj)
+        except Hung as hung:
+            return self.lost_leaf(obj, Loss(kinds.loss_for(obj).what, str(hung)))
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            return self.lost_leaf(obj, kinds.loss_for(obj, _one_line(error)))
+
+    def lost_leaf(self, obj: Any, loss: Loss) -> Reduced:
+        """Note that `obj` is lost, and the reduce of its placeholder."""
+        full = self._note_loss(obj, loss)
+        return rebuild.lost, full.arguments()
+
+    def _note_loss(self, obj: Any, loss: Loss) -> Loss:
+        full = self._complete(loss, self.record.name, obj is not self._top)
+        self.losses[id(obj)] = full
+        self.record.losses.append((obj, full))
+        return full
+
+    # ---- pickling ----
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Called by the C pickler for everything but plain builtins."""
+        self._count += 1
+        if not self._count % _LOOK:
+            self._check()
+        cls = type(obj)
+        try:
+            handler = self.handlers[cls]
+        except KeyError:
+            handler = self.handlers[cls] = self._classify(cls, obj)
+        if handler is None:
+            return NotImplemented
+        single = self._singletons.get(id(obj))
+        if single is not None:
+            return single[1]
+        try:
+            rv = handler(self, obj)
+        except Hung as hung:
+            return self.lost_leaf(obj, Loss(kinds.loss_for(obj).what, str(hung)))
+        except rebuilders.CannotKeep as refusal:
+            return self.lost_leaf(obj, refusal.loss)
+        except Exception as error:
+            return self.lost_leaf(obj, kinds.loss_for(obj, _one_line(error)))
+        if rv is NotImplemented and not isinstance(obj, (type, types.FunctionType)):
+            return self.guarded(obj)
+        return rv
+
+    def _classify(self, cls: type, obj: Any) -> Handler | None:
+        """The handler of a class, decided once: None leaves its objects to the C pickler."""
+        if issubclass(cls, type):
+            return functions.reduce_class
+        if kinds.known_kind(cls) and cls not in self.handlers:
+            return _reduce_known_kind
+        for base, handler in self.base_handlers:
+            if issubclass(cls, base):
+                return handler
+        for base in (types.ModuleType, types.FunctionType):
+            if issubclass(cls, base):
+                return self.handlers[base]
+        if _is_plain(cls) and cls not in self._singleton_types:
+            try:
+                obj.__reduce_ex__(5)
+            except Exception:
+                return _reduce_guarded
+            return GraphWriter.shell_first if self._pieces else None
+        return _reduce_guarded
+
+    def _own_reduce(self, obj: Any) -> Any:
+        cls = type(obj)
+        reduce = cloudpickle.Pickler.dispatch_table.get(cls)
+        rv = reduce(obj) if reduce is not None else obj.__reduce_ex__(5)
+        if isinstance(rv, str):
+            return self._global(obj, rv)
+        return _checked(obj, rv)
+
+    def _global(self, obj: Any, path: str) -> Reduced:
+        """An object that says it is found under `path` in a module."""
+        names = [getattr(obj, "__module__", None), type(obj).__module__.split(".")[0]]
+        for name in [*names, pickle.whichmodule(obj, path)]:  # type: ignore[attr-defined]
+            module = sys.modules.get(name) if isinstance(name, str) else None
+            if module is None:
+                continue
+            try:
+                found = rebuild.attribute(module, path)
+            except AttributeError:
+                continue
+            if found is obj:
+                return rebuild.attribute, (module, path)
+        raise pickle.PicklingError(f"it is not found as {path!r} in its module")
+
+    def shell_first(self, obj: Any) -> Any:
+        """In pieces: an empty shell of a plain object now, its state later, so that a long chain
+        of objects needs no deep recursion."""
+        rv = obj.__reduce_ex__(5)
+        if self._deferred is None or len(rv) < 3 or rv[2] is None:
+            return rv
+        self._deferred.append((obj, rv[2]))
+        return (*rv[:2], None, *rv[3:5])
+
+    def _buffer(self, buffer: pickle.PickleBuffer) -> bool:
+        """buffer_callback: False takes the buffer out of the stream."""
+        try:
+            raw = buffer.raw()
+        except BufferError:
+            return True
+        if raw.nbytes < OUT_OF_BAND:
+            return True
+        address = address_of(raw)
+        self.pickle_buffers.append(self.buffers.add(address, raw.nbytes, (buffer, raw), "buffer"))
+        return False
+
+    def _announce(self, token: _Token, known: Any) -> None:
+        """Make `known` (a dictionary that must not be walked) a back reference.
+
+        Its token is written first; then `known` takes the token's place in the memo: wherever
+        the pickler meets it, it writes what the token stands for. This costs nothing a object,
+        as persistent ids would.
+        """
+        self.dump(token)
+        memo = self.memo.copy()  # type: ignore[attr-defined]
+        position, _ = memo.pop(id(token))
+        memo[id(known)] = (position, known)
+        self.memo = memo
+        self.keep(token)
+
+
+def _singletons() -> dict[int, tuple[Any, Reduced]]:
+    """Objects of the process itself, found again instead of copied, by id."""
+    found: dict[int, tuple[Any, Reduced]] = {}
+    for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__"):
+        stream = getattr(sys, name, None)
+        if stream is not None:
+            found.setdefault(id(stream), (stream, (rebuild.std_stream, (name,))))
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None:
+        found[id(shell)] = (shell, (rebuild.shell, ()))
+        for name in _SHELL_PARTS:
+            part = getattr(shell, name, None)
+            if part is not None:
+                found[id(part)] = (part, (rebuild.attribute, (shell, name)))
+    return found
+
+
+_SHELL_PARTS = ["events", "history_manager", "display_formatter", "displayhook", "display_pub", "kernel", "magics_manager", "alias_manager", "extension_manager", "ast_transformers", "compile", "config", "input_transformer_manager"]
+
+
+def _is_plain(cls: type) -> bool:
+    """Whether object's own reduce applies, so that the C pickler may do it alone."""
+    if cls.__reduce_ex__ is not object.__reduce_ex__ or cls.__reduce__ is not object.__reduce__:
+        return False
+    if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
+        return False
+    if hasattr(cls, "__getnewargs_ex__") or issubclass(cls, (list, dict)):
+        return False
+    default = getattr(object, "__getstate__", None)
+    return getattr(cls, "__getstate__", None) is default
+
+
+def _reduce_guarded(writer: GraphWriter, obj: Any) -> Any:
+    return writer.guarded(obj)
+
+
+def _reduce_known_kind(writer: GraphWriter, obj: Any) -> Any:
+    return writer.lost_leaf(obj, kinds.loss_for(obj))
+
+
+def _reduce_lost(writer: GraphWriter, obj: Lost) -> Any:
+    loss = loss_of(obj)
+    writer.losses[id(obj)] = loss
+    writer.record.losses.append((obj, loss))
+    return rebuild.lost, loss.arguments()
+
+
+def _reduce_weakref(writer: GraphWriter, ref: Any) -> Any:
+    target = ref()
+    return rebuild.weak_reference, (() if target is None else (target,))
+
+
+def _reduce_weak_dict(writer: GraphWriter, mapping: Any) -> Any:
+    return type(mapping), (), None, None, iter(list(mapping.items()))
+
+
+def _reduce_weak_set(writer: GraphWriter, members: Any) -> Any:
+    return type(members), (), list(members) or None, None, None, rebuild.fill_weak_set
+
+
+def _checked(obj: Any, rv: Any) -> Reduced:
+    """`rv` if the pickler can use it. What would fail inside the pickler must fail here, where
+    only this object is lost."""
+    if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
+        raise pickle.PicklingError("its __reduce__ returned no usable description")
+    func, args = rv[:2]
+    if not callable(func):
+        raise pickle.PicklingError("its __reduce__ names something that cannot be called")
+    if not isinstance(args, tuple):
+        raise pickle.PicklingError("its __reduce__ returned no arguments")
+    name = getattr(func, "__name__", "")
+    if name in ("__newobj__", "__newobj_ex__"):
+        if not args or not hasattr(args[0], "__new__") or args[0] is not type(obj):
+            raise pickle.PicklingError("its __reduce__ makes an object of another class")
+        if name == "__newobj_ex__" and not (
+            len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)
+        ):
+            raise pickle.PicklingError("its __reduce__ returned no usable arguments")
+    rest = list(rv[2:]) + [None] * (6 - len(rv))
+    state, items, pairs, setter = rest
+    if setter is not None and not callable(setter):
+        raise pickle.PicklingError("its __reduce__ returned a state setter that cannot be called")
+    if items is not None:
+        items = iter(list(items))
+    if pairs is not None:
+        pairs = [(key, value) for key, value in pairs]
+        pairs = iter(pairs)
+    return (func, args, state, items, pairs, setter)
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n")[0] or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def holders(
+    losses: list[tuple[Any, Loss]], names: dict[str, Any], budget: int
+) -> dict[str, list[tuple[str, Loss]]]:
+    """Which names hold a lost object, with the path to it: {"runs": [("runs[1]", loss)]}.
+
+    Looks through lists, tuples, dictionaries and instances, at most `budget` objects in all; a
+    loss that is not found so (it was inside the state of another object) is left out.
+    """
+    wanted = {id(obj): loss for obj, loss in losses}
+    found: dict[str, list[tuple[str, Loss]]] = {}
+    for name, value in names.items():
+        seen: set[int] = set()
+        queue: list[tuple[Any, str]] = [(value, name)]
+        for obj, path in queue:
+            if id(obj) in seen:
+                continue
+            seen.add(id(obj))
+            loss = wanted.get(id(obj))
+            if loss is not None:
+                found.setdefault(name, []).append((path, loss))
+                continue
+            budget -= 1
+            if budget < 0:
+                return found
+            queue.extend(_parts(obj, path))
+    return found
+
+
+_ATOMS = (int, float, complex, str, bytes, type(None), types.ModuleType, type)
+
+
+def _parts(obj: Any, path: str) -> list[tuple[Any, str]]:
+    if isinstance(obj, _ATOMS):
+        return []
+    parts: list[tuple[Any, str]] = []
+    if isinstance(obj, (list, tuple)):
+        parts = [(part, f"{path}[{i}]") for i, part in enumerate(obj) if gc.is_tracked(part)]
+    elif isinstance(obj, dict):
+        for key, part in obj.items():
+            parts.append((part, f"{path}[{key!r}]" if isinstance(key, (str, int)) else path))
+    elif isinstance(obj, (set, frozenset)):
+        parts = [(part, path) for part in obj]
+    elif isinstance(obj, types.FunctionType):
+        for cell in obj.__closure__ or ():
+            parts += [(content, f"{path} (closure)") for content in functions.cell_content(cell)]
+    try:
+        attributes = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return parts
+    if isinstance(attributes, dict):
+        parts += [(part, f"{path}.{name}") for name, part in attributes.items()]
+    return parts

@@ -1,0 +1,191 @@
+"""The manifest of a checkpoint: what is in it, signed with the user's key.
+
+One signature covers all: the manifest names the graph and every chunk by hash. Nothing of a
+checkpoint is unpickled before `parse` has returned. It never reads chunks or graphs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import GkewsError
+from .chunks import Chunk, fsync_dir
+
+#: The format that this code writes, and the newest that it reads.
+FORMAT = 1
+
+_KEEPS = "Nothing was loaded and the checkpoint was not changed."
+
+
+@dataclass
+class Manifest:
+    """Everything about one checkpoint but its bytes.
+
+    `names`: in graph order, {"name", "extra": bool, "pieces": bool}. `variables`: the rows of
+    `survives`. `blocks`: for each block the indexes of its chunks. `views`: (block, offset,
+    nbytes, alone). `lost` and `rebuilt`: rows {"name", "reason", "cell"} as users see them.
+    `lenient`: 1 where the test load met objects that fail to load, so that the reader starts
+    with its slow, forgiving way at once.
+    """
+
+    id: str
+    created: str
+    name: str | None = None
+    kernel: dict[str, Any] = field(default_factory=dict)
+    notebook: str | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    names: list[dict[str, Any]] = field(default_factory=list)
+    variables: list[dict[str, Any]] = field(default_factory=list)
+    process: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    rebuilt: list[dict[str, Any]] = field(default_factory=list)
+    kept: int = 0
+    modules: list[str] = field(default_factory=list)
+    state: dict[str, Any] = field(default_factory=dict)
+    graph: dict[str, Any] = field(default_factory=dict)
+    chunks: list[list[Any]] = field(default_factory=list)
+    blocks: list[list[int]] = field(default_factory=list)
+    views: list[list[int]] = field(default_factory=list)
+    pickle_buffers: list[int] = field(default_factory=list)
+    bytes: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    lenient: int = 0
+    format: int = FORMAT
+
+    def chunk(self, index: int) -> Chunk:
+        """Chunk `index`."""
+        name, nbytes, quick = self.chunks[index]
+        return Chunk(str(name), int(nbytes), None if quick is None else str(quick))
+
+    def summary(self) -> dict[str, Any]:
+        """What lists and replies show (docs/architecture.md)."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "created": self.created,
+            "format": self.format,
+            "kernel": self.kernel,
+            "notebook": self.notebook,
+            "python": self.environment.get("python"),
+            "counts": {"kept": self.kept, "rebuilt": len(self.rebuilt), "lost": len(self.lost)},
+            "rebuilt": self.rebuilt,
+            "lost": self.lost,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+            "environment": self.environment,
+            "error": None,
+        }
+
+
+def _body(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _mac(key: bytes, body: bytes) -> str:
+    return hmac.new(key, body, hashlib.sha256).hexdigest()
+
+
+def key_id(key: bytes) -> str:
+    """A name for a key that gives nothing of it away."""
+    return hashlib.sha256(b"jupyter-gkews key " + key).hexdigest()[:16]
+
+
+def render(manifest: Manifest, key: bytes) -> bytes:
+    """The signed manifest, as it is written to manifest.json."""
+    content = asdict(manifest)
+    signature = {"method": "hmac-sha256", "key": key_id(key), "mac": _mac(key, _body(content))}
+    return json.dumps({"format": FORMAT, "signature": signature, "manifest": content}).encode()
+
+
+def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
+    """The manifest in `data`, once its version and signature hold.
+
+    Raises GkewsError: checkpoint_damaged, _too_new, _unsigned, _foreign_key. `where` names the
+    checkpoint in messages; `key` is None where the user has none yet.
+    """
+    try:
+        outer = json.loads(data)
+        version = outer["format"]
+        if not isinstance(version, int):
+            raise TypeError
+    except (ValueError, TypeError, KeyError):
+        raise GkewsError(
+            "checkpoint_damaged",
+            f"The manifest of checkpoint {where} is cut off or not a manifest.",
+            f"{_KEEPS} Use an older checkpoint.",
+        ) from None
+    if version > FORMAT:
+        raise GkewsError(
+            "checkpoint_too_new",
+            f"Checkpoint {where} has format {version}; this version reads up to {FORMAT}.",
+            f"{_KEEPS} Install a newer jupyter-gkews in the kernel's and the server's environment.",
+        )
+    signature = outer.get("signature")
+    if not isinstance(signature, dict) or not signature.get("mac"):
+        raise GkewsError(
+            "checkpoint_unsigned",
+            f"Checkpoint {where} carries no signature.",
+            f"{_KEEPS} A checkpoint is code: one that nobody signed is not loaded.",
+        )
+    if key is None or signature.get("key") != key_id(key):
+        raise GkewsError(
+            "checkpoint_foreign_key",
+            f"Checkpoint {where} was signed with another user's key.",
+            f"{_KEEPS} Load it only if you trust who made it, on the account that made it.",
+        )
+    content = outer.get("manifest")
+    known = Manifest.__dataclass_fields__
+    if not isinstance(content, dict) or not hmac.compare_digest(
+        _mac(key, _body(content)), str(signature["mac"])
+    ):
+        raise GkewsError(
+            "checkpoint_damaged",
+            f"The manifest of checkpoint {where} was changed after it was signed.",
+            f"{_KEEPS} Use an older checkpoint.",
+        )
+    return Manifest(**{name: value for name, value in content.items() if name in known})
+
+
+def read_key(root: Path) -> bytes | None:
+    """The user's key in the store at `root`; None if there is none."""
+    try:
+        key = (root / "key").read_bytes()
+    except FileNotFoundError:
+        return None
+    return key if len(key) >= 32 else None
+
+
+def make_key(root: Path) -> bytes:
+    """The user's key, made on first use. Safe against two processes making it at once."""
+    key = read_key(root)
+    if key is not None:
+        return key
+    # Written whole under a name of its own, then linked: nobody ever sees half a key.
+    temporary = root / f".key-{os.getpid()}-{os.urandom(4).hex()}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(os.urandom(32))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, root / "key")
+        except FileExistsError:
+            pass
+    finally:
+        os.unlink(temporary)
+    fsync_dir(root)
+    key = read_key(root)
+    if key is None:
+        raise GkewsError(
+            "store_not_writable",
+            f"The signing key {root / 'key'} is not a key.",
+            "Checkpoints signed with it cannot be read any more; move it away to start anew.",
+        )
+    return key

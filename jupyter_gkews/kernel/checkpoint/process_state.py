@@ -1,0 +1,264 @@
+"""What the process itself carries besides variables: folder, paths, environment, RNGs, filters.
+
+Captures and applies; it never writes a value whose name looks like a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import re
+import sys
+import threading
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Names whose values are never written.
+_SECRET = re.compile(
+    r"secret|token|passw|pwd$|credential|api_?key|access_?key|private_?key|auth|_key$|^key$|_pat$",
+    re.IGNORECASE,
+)
+#: Names that belong to a process or a terminal, not to the user's work.
+_OWN = re.compile(
+    r"^(JPY_|JUPYTER_GKEWS|PYTHONSTARTUP$|PWD$|OLDPWD$|SHLVL$|_$|CLICOLOR|FORCE_COLOR$|TERM$"
+    r"|PAGER$|GIT_PAGER$|MPLBACKEND$|KMP_|LC_CTYPE$)"
+)
+_AT_IMPORT = dict(os.environ)
+
+
+@dataclass
+class Captured:
+    """`state` goes into the manifest, `objects` into the graph, `rows` are for `survives`."""
+
+    state: dict[str, Any] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self, what: str, fate: str, reason: str | None = None) -> None:
+        """Add a row of `survives`: fate "kept", "rebuilt" or "lost"."""
+        self.rows.append({"what": what, "fate": fate, "reason": reason})
+
+
+def capture() -> Captured:
+    """The state of this process, now."""
+    got = Captured()
+    try:
+        got.state["cwd"] = os.getcwd()
+        got.row("working directory", "kept", got.state["cwd"])
+    except OSError:
+        got.row("working directory", "lost", "it has been deleted")
+    got.state["sys_path"] = [entry for entry in sys.path if isinstance(entry, str)]
+    got.row("sys.path", "kept")
+    _environ(got)
+    _random(got)
+    got.objects["warnings"] = list(warnings.filters)
+    got.row("warnings filters", "kept")
+    got.state["recursion_limit"] = sys.getrecursionlimit()
+    _running(got)
+    return got
+
+
+def initial_environ() -> dict[str, str]:
+    """The environment that the process was started with."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            data = file.read()
+    except OSError:
+        return dict(_AT_IMPORT)
+    found = {}
+    for entry in data.split(b"\0"):
+        name, sign, value = entry.partition(b"=")
+        if sign:
+            found[os.fsdecode(name)] = os.fsdecode(value)
+    return found
+
+
+def _environ(got: Captured) -> None:
+    before, now = initial_environ(), dict(os.environ)
+    changed, secrets = {}, []
+    for name, value in now.items():
+        if before.get(name) == value or _OWN.search(name):
+            continue
+        if _SECRET.search(name):
+            secrets.append(name)
+        else:
+            changed[name] = value
+    removed = [name for name in before if name not in now and not _OWN.search(name)]
+    got.state["environ"] = {"set": changed, "removed": removed}
+    if changed or removed:
+        got.row("environment variables", "kept", ", ".join(sorted([*changed, *removed])))
+    for name in sorted(secrets):
+        got.row(
+            f"environment variable {name}",
+            "lost",
+            "its name looks like a secret; values of secrets are never written: set it again",
+        )
+
+
+def _random(got: Captured) -> None:
+    states: dict[str, Any] = {"random": random.getstate()}
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        states["numpy"] = numpy_random.get_state(legacy=False)
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_rng_state"):
+        states["torch"] = torch.get_rng_state()
+        cuda = getattr(torch, "cuda", None)
+        if cuda is not None and cuda.is_available() and cuda.is_initialized():
+            states["torch_cuda"] = cuda.get_rng_state_all()
+    got.objects["rng"] = states
+    got.row("random number generators", "kept", ", ".join(states))
+
+
+def _running(got: Captured) -> None:
+    """Rows for what ends with the process. Looking only."""
+    main = threading.main_thread()
+    named = [
+        thread.name
+        for thread in threading.enumerate()
+        if thread is not main and not thread.daemon and thread.is_alive()
+    ]
+    if named:
+        got.row("running threads", "lost", f"threads end with the process: {', '.join(named)}")
+    children = _children()
+    if children:
+        text = f"child processes end with the kernel: {', '.join(children)}"
+        got.row("child processes", "lost", text)
+    sockets, files = _descriptors()
+    if sockets:
+        got.row("network connections", "lost", f"{sockets} open to the outside; they are closed")
+    if files:
+        got.row("open files", "rebuilt", "opened again at their position: " + ", ".join(files))
+
+
+def _children() -> list[str]:
+    found = []
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                pids = file.read().split()
+            for pid in pids:
+                with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                    found.append(f"{file.read().strip()} ({pid})")
+    except OSError:
+        return found
+    return found
+
+
+def _descriptors() -> tuple[int, list[str]]:
+    """(established TCP connections that leave this machine, regular files open for the user)."""
+    inodes, files = set(), []
+    try:
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                target = os.readlink(f"/proc/self/fd/{number}")
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+            elif target.startswith("/") and os.path.isfile(target) and _is_users(target):
+                files.append(target)
+    except OSError:
+        return 0, []
+    return len(inodes & _outside_connections()), sorted(set(files))
+
+
+def _is_users(path: str) -> bool:
+    hidden = ("/proc/", "/dev/", "/sys/", "/memfd:")
+    if path.startswith(hidden) or path.endswith((".so", ".pyc", "history.sqlite")):
+        return False
+    return "site-packages" not in path and "history.sqlite" not in path
+
+
+def _outside_connections() -> set[str]:
+    found = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/self/net/{table}", encoding="ascii") as file:
+                lines = file.read().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            remote = fields[2].split(":")[0]
+            local = (remote.endswith("7F") and len(remote) == 8) or remote.endswith("0100007F")
+            if fields[3] == "01" and not local and set(remote) != {"0"}:
+                found.add(fields[9])
+    return found
+
+
+def environment() -> dict[str, Any]:
+    """What the checkpoint was made with: Python, packages that matter, GPUs."""
+    packages = {}
+    for name in ("numpy", "pandas", "torch", "transformers", "cloudpickle", "IPython", "ipykernel"):
+        module = sys.modules.get(name)
+        version = getattr(module, "__version__", None)
+        if isinstance(version, str):
+            packages[name] = version
+    gpus = []
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is not None and cuda.is_available() and cuda.is_initialized():
+        gpus = [cuda.get_device_name(i) for i in range(cuda.device_count())]
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "packages": packages,
+        "gpus": gpus,
+    }
+
+
+def apply_paths(state: dict[str, Any]) -> list[str]:
+    """Working directory, sys.path and environment, before anything is imported.
+
+    Returns sentences about what could not be applied.
+    """
+    problems = []
+    environ = state.get("environ", {})
+    os.environ.update(environ.get("set", {}))
+    for name in environ.get("removed", ()):
+        os.environ.pop(name, None)
+    cwd = state.get("cwd")
+    if cwd is not None:
+        try:
+            os.chdir(cwd)
+        except OSError as error:
+            problems.append(f"the working directory {cwd} could not be entered: {error.strerror}")
+    saved = state.get("sys_path")
+    if saved is not None:
+        # The saved order first; what only this process has (a newer image) stays reachable.
+        sys.path[:] = saved + [entry for entry in sys.path if entry not in saved]
+    return problems
+
+
+def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
+    """Random number generators, warnings filters and limits, after everything is loaded."""
+    problems = []
+    rng = objects.get("rng") or {}
+    torch = sys.modules.get("torch")
+    setters = {
+        "random": lambda value: random.setstate(value),
+        "numpy": lambda value: sys.modules["numpy.random"].set_state(value),
+        "torch": lambda value: torch.set_rng_state(value),  # type: ignore[union-attr]
+        "torch_cuda": lambda value: torch.cuda.set_rng_state_all(value),  # type: ignore[union-attr]
+    }
+    for name, value in rng.items():
+        if name == "torch_cuda" and not (torch is not None and torch.cuda.is_available()):
+            problems.append("the state of the GPU's random number generator: there is no GPU here")
+            continue
+        try:
+            setters[name](value)
+        except Exception as error:
+            problems.append(f"the state of the random number generator of {name}: {error}")
+    filters = objects.get("warnings")
+    if isinstance(filters, list):
+        warnings.filters[:] = filters
+        warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None
+    limit = state.get("recursion_limit")
+    if isinstance(limit, int):
+        sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))
+    return problems

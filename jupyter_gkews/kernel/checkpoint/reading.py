@@ -1,0 +1,385 @@
+"""Reads a graph back: name by name, first fast, and leaf by leaf where something fails.
+
+The fast way is the C unpickler. If an object fails in it (its module is gone, its constructor
+or __setstate__ raises), the graph is read again by a patient unpickler that puts a placeholder
+at that object and goes on. It never reads an unverified graph: see restore.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+from ...errors import GkewsError
+from . import rebuild
+from .graph import ANNOUNCED
+from .manifest import Manifest
+from .memory import CheckpointMemory, torch_of
+from .placeholders import Loss, Lost, loss_of
+from .watch import Hung, watched
+
+
+class GraphReader:
+    """Reads the names of one checkpoint into memory; binds nothing."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        memory: CheckpointMemory,
+        user_ns: dict[str, Any],
+        *,
+        on_missing_gpu: str = "cpu",
+        dry: bool = False,
+        when: str = "",
+    ) -> None:
+        self._path = path
+        self._manifest = manifest
+        self._memory = memory
+        self._user_ns = user_ns
+        self._on_missing_gpu = on_missing_gpu
+        self._dry = dry
+        self._when = when
+        self._storages: dict[tuple[int, str], Any] = {}
+        self.moved: dict[str, str] = {}
+        self.failed: list[tuple[Any, Loss]] = []
+        self.lenient = bool(manifest.lenient)
+        self._name = ""
+        self._cells = {row["name"]: row.get("cell") for row in manifest.variables}
+        self.answers: dict[str, Callable[..., Any]] = {
+            "namespace": lambda: self._user_ns,
+            "region": self.region,
+            "storage": self.storage,
+            "array": self.array,
+            "open_file": self.open_file,
+            "memmap": self.memmap,
+        }
+
+    def read(self, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
+        """All values, by position of their name in the manifest: {"0": value, ...}."""
+        if not self.lenient:
+            try:
+                return dict(self._read(_Fast, progress))
+            except GkewsError:
+                raise
+            except (KeyboardInterrupt, MemoryError):
+                raise
+            except BaseException:
+                # Whatever was made so far is dropped; the patient way tells which object it was.
+                self.lenient = True
+                self._storages.clear()
+                self.failed.clear()
+                self.moved.clear()
+        return dict(self._read(_Patient, progress))
+
+    def _read(
+        self, kind: Any, progress: Callable[[int, int], None] | None
+    ) -> Iterator[tuple[str, Any]]:
+        with open(self._path, "rb") as file, watched():
+            unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
+            for _ in range(ANNOUNCED):
+                load_next(unpickler)
+            for number, entry in enumerate(self._manifest.names):
+                self._name = entry["name"]
+                value = load_next(unpickler)
+                while entry.get("pieces"):
+                    piece = load_next(unpickler)
+                    if piece is None:
+                        break
+                    self.set_state(*piece)
+                if progress is not None:
+                    progress(file.tell(), int(self._manifest.graph.get("bytes", 0)))
+                yield str(number), value
+
+    def set_state(self, obj: Any, state: Any) -> None:
+        """The state of an object whose shell came first."""
+        if isinstance(obj, Lost):
+            return
+        if not self.lenient:
+            rebuild.set_state(obj, state)
+        else:
+            self.call_leaf(rebuild.set_state, (obj, state))
+
+    # ---- failures ----
+
+    def fail(self, what: str, problem: str) -> Lost:
+        """A placeholder for what could not be made here."""
+        loss = Loss(what, problem, self._name, self._cells.get(self._name), self._when)
+        made = Lost(loss)
+        self.failed.append((made, loss))
+        return made
+
+    def call_leaf(self, func: Any, args: Any, kwargs: Any = None) -> Any:
+        """`func(*args)`, or a placeholder if it fails."""
+        if isinstance(func, Lost):
+            return self.fail(loss_of(func).what, loss_of(func).reason)
+        try:
+            return func(*args, **(kwargs or {}))
+        except (GkewsError, KeyboardInterrupt, MemoryError):
+            raise
+        except Hung as hung:
+            return self.fail(_what(func, args), f"it could not be rebuilt: {hung}")
+        except BaseException as error:
+            text = str(error).split("\n")[0][:200] or type(error).__name__
+            return self.fail(_what(func, args), f"it could not be rebuilt: {text}")
+
+    def find_class(self, module: str, name: str, default: Callable[[str, str], Any]) -> Any:
+        """A global named in the graph; our own are answered by this reader."""
+        if module == rebuild.__name__:
+            answer = self.answers.get(name)
+            return answer if answer is not None else getattr(rebuild, name)
+        return default(module, name)
+
+    # ---- what the graph calls ----
+
+    def region(self, index: int) -> Any:
+        """The memory of a view."""
+        return self._memory.view(index)[0]
+
+    def array(
+        self, index: int, dtype: Any, shape: Any, strides: Any, offset: int, writeable: bool
+    ) -> Any:
+        """A numpy array on a view."""
+        numpy = importlib.import_module("numpy")
+        buffer, alone = self._memory.view(index)
+        made = numpy.ndarray(shape, dtype, buffer, offset, strides)
+        if alone:
+            made = made.copy(order="K")
+        if not writeable:
+            made.flags.writeable = False
+        return made
+
+    def storage(self, index: int, device: str) -> Any:
+        """A torch storage, one for each index."""
+        torch = importlib.import_module("torch")
+        if index < 0:
+            target = self._device(torch, device)
+            return torch.empty(0, dtype=torch.uint8, device=target).untyped_storage()
+        made = self._storages.get((index, device))
+        if made is None:
+            buffer, alone = self._memory.view(index)
+            made = torch_of(buffer)
+            target = self._device(torch, device)
+            if target != "cpu":
+                made = made.to(device=target)
+            elif alone:
+                made = made.clone()
+            self._storages[index, device] = made
+        return made
+
+    def _device(self, torch: Any, device: str) -> str:
+        if device == "cpu":
+            return device
+        try:
+            torch.empty(0, device=device)
+            return device
+        except (RuntimeError, AssertionError):
+            pass
+        if self._on_missing_gpu == "fail":
+            raise GkewsError(
+                "restore_failed",
+                f"The checkpoint needs the device {device}, which is not there.",
+                "Nothing was loaded. Resume where there is one, or allow the move to the CPU.",
+            )
+        self.moved[self._name] = device
+        return "cpu"
+
+    def open_file(
+        self, kind: str, path: str, mode: str, position: int, options: dict[str, Any]
+    ) -> Any:
+        """A file of the user's, opened as it was but never created or truncated."""
+        closed = position < 0
+        buffering = 0 if kind == "FileIO" else -1
+        if options:
+            options = {key: value for key, value in options.items() if key != "line_buffering"}
+        if closed or self._dry:
+            # Nothing of the user's is touched: an object of the same type on the null device.
+            plain = mode if not closed else ("r" if kind == "TextIOWrapper" else "rb")
+            file = open(os.devnull, plain.replace("x", "w"), buffering, **options)
+            if closed:
+                file.close()
+            return file
+        try:
+            file = open(path, mode.replace("x", "w"), buffering, opener=_open_gently, **options)
+            file.seek(position)
+        except (OSError, ValueError) as error:
+            return self.fail("an open file", f"it could not be opened again: {error}")
+        return file
+
+    def memmap(self, path: str, dtype: Any, mode: str, offset: int, shape: Any, order: str) -> Any:
+        """A numpy memmap of a file of the user's."""
+        numpy = importlib.import_module("numpy")
+        try:
+            return numpy.memmap(path, dtype, "c" if self._dry else mode, offset, shape, order)
+        except (OSError, ValueError) as error:
+            return self.fail("a memory-mapped array", f"it could not be mapped again: {error}")
+
+
+def _open_gently(path: str, flags: int) -> int:
+    """An opener that takes away what would change the file."""
+    return os.open(path, flags & ~(os.O_CREAT | os.O_TRUNC | os.O_EXCL))
+
+
+def _what(func: Any, args: Any) -> str:
+    if func is rebuild.set_state and args:
+        func = type(args[0])
+    elif getattr(func, "__name__", "") == "__newobj__" and args:
+        func = args[0]
+    name = getattr(func, "__qualname__", None) or type(func).__qualname__
+    return f"an object made by {name}"
+
+
+def load_next(unpickler: Any) -> Any:
+    """One pickle of the stream (a frame that watch.py knows)."""
+    return unpickler.load()
+
+
+class _Fast(pickle.Unpickler):
+    """The C unpickler."""
+
+    def __init__(self, file: Any, reader: GraphReader, buffers: Iterator[Any]) -> None:
+        super().__init__(file, buffers=buffers)
+        self._reader = reader
+
+    def find_class(self, module: str, name: str) -> Any:
+        return self._reader.find_class(module, name, super().find_class)
+
+
+_Slow: Any = pickle._Unpickler  # type: ignore[attr-defined]
+
+
+class _Patient(_Slow):  # type: ignore[misc]
+    """The pure-Python unpickler, with a placeholder wherever user code fails."""
+
+    dispatch = dict(_Slow.dispatch)
+
+    def __init__(self, file: Any, reader: GraphReader, buffers: Iterator[Any]) -> None:
+        super().__init__(file, buffers=buffers)
+        self._reader = reader
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return self._reader.find_class(module, name, super().find_class)
+        except (GkewsError, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            return self._reader.fail(f"{module}.{name}", f"it is not there: {error}")
+
+    def load_reduce(self) -> None:
+        stack = self.stack
+        args = stack.pop()
+        func = stack[-1]
+        # `setter(obj, state)` after obj: if it fails, obj is not what it was.
+        setting = len(stack) > 1 and len(args) == 2 and stack[-2] is args[0]
+        if setting and isinstance(args[0], Lost):
+            stack[-1] = None
+            return
+        made = self._reader.call_leaf(func, args)
+        stack[-1] = made
+        if setting and isinstance(made, Lost) and func is not rebuild.lost:
+            self._replace(args[0], made)
+            stack[-2] = made
+
+    def load_newobj(self) -> None:
+        args = self.stack.pop()
+        cls = self.stack.pop()
+        new = cls if isinstance(cls, Lost) else getattr(cls, "__new__", cls)
+        self.append(self._leaf(cls, new, (cls, *args), {}))
+
+    def load_newobj_ex(self) -> None:
+        kwargs = self.stack.pop()
+        args = self.stack.pop()
+        cls = self.stack.pop()
+        new = cls if isinstance(cls, Lost) else getattr(cls, "__new__", cls)
+        self.append(self._leaf(cls, new, (cls, *args), kwargs))
+
+    def _leaf(self, cls: Any, new: Any, args: Any, kwargs: Any) -> Any:
+        if any(isinstance(arg, Lost) for arg in args[:1]):
+            return self._reader.fail(loss_of(cls).what, loss_of(cls).reason)
+        return self._reader.call_leaf(new, args, kwargs)
+
+    def load_build(self) -> None:
+        stack = self.stack
+        state = stack.pop()
+        obj = stack[-1]
+        if isinstance(obj, Lost):
+            return
+        outcome = self._reader.call_leaf(rebuild.set_state, (obj, state))
+        if isinstance(outcome, Lost):
+            self._replace(obj, outcome)
+            stack[-1] = outcome
+
+    def _replace(self, obj: Any, lost: Lost) -> None:
+        """An object turned out to be lost after others could refer to it."""
+        for key, known in self.memo.items():
+            if known is obj:
+                self.memo[key] = lost
+
+    def _fill(self, fill: Callable[[Any], None]) -> None:
+        """APPEND(S), SETITEM(S), ADDITEMS: skipped for a placeholder, bounded for the rest."""
+        target = self.stack[-1]
+        outcome = self._reader.call_leaf(fill, (target,))
+        if isinstance(outcome, Lost):
+            self._replace(target, outcome)
+            self.stack[-1] = outcome
+
+    def load_appends(self) -> None:
+        items = self.pop_mark()
+        if not isinstance(self.stack[-1], Lost):
+            self._fill(lambda target: _extend(target, items))
+
+    def load_append(self) -> None:
+        item = self.stack.pop()
+        if not isinstance(self.stack[-1], Lost):
+            self._fill(lambda target: target.append(item))
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()
+        if not isinstance(self.stack[-1], Lost):
+            self._fill(lambda target: _set_items(target, items))
+
+    def load_setitem(self) -> None:
+        value = self.stack.pop()
+        key = self.stack.pop()
+        if not isinstance(self.stack[-1], Lost):
+            self._fill(lambda target: _set_items(target, [key, value]))
+
+    def load_additems(self) -> None:
+        items = self.pop_mark()
+        if not isinstance(self.stack[-1], Lost):
+            self._fill(lambda target: _add_items(target, items))
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
+    dispatch[pickle.NEWOBJ[0]] = load_newobj
+    dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex
+    dispatch[pickle.BUILD[0]] = load_build
+    dispatch[pickle.APPENDS[0]] = load_appends
+    dispatch[pickle.APPEND[0]] = load_append
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.ADDITEMS[0]] = load_additems
+
+
+def _extend(target: Any, items: list[Any]) -> None:
+    if hasattr(target, "extend"):
+        target.extend(items)
+    else:
+        for item in items:
+            target.append(item)
+
+
+def _set_items(target: Any, items: list[Any]) -> None:
+    for i in range(0, len(items), 2):
+        target[items[i]] = items[i + 1]
+
+
+def _add_items(target: Any, items: list[Any]) -> None:
+    if isinstance(target, set):
+        target.update(items)
+    else:
+        for item in items:
+            target.add(item)

@@ -1,0 +1,251 @@
+"""What a graph calls while it is loaded: each function here is named in graph.pkl.
+
+Only small constructors; those that need the checkpoint being read (its memory, its namespace)
+are answered by the reader, which puts itself behind these names (graph.GraphReader). Their names
+and arguments are part of the format: add, never change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import queue
+import sys
+import threading
+import types
+import weakref
+from typing import Any, NoReturn
+
+from .placeholders import Loss, Lost
+
+
+def _needs_reader(name: str) -> NoReturn:
+    raise RuntimeError(f"{name} has a meaning only while a checkpoint is being restored")
+
+
+# ---- answered by the reader ----
+
+
+def namespace() -> dict[str, Any]:
+    """The live user namespace."""
+    _needs_reader("namespace")
+
+
+def region(index: int) -> Any:
+    """The memory of view `index`: a writable buffer of bytes."""
+    _needs_reader("region")
+
+
+def storage(index: int, device: str) -> Any:
+    """View `index` as a torch UntypedStorage, on `device` if there is one."""
+    _needs_reader("storage")
+
+
+def array(index: int, dtype: Any, shape: Any, strides: Any, offset: int, writeable: bool) -> Any:
+    """A numpy array on view `index`."""
+    _needs_reader("array")
+
+
+def open_file(kind: str, path: str, mode: str, position: int, options: dict[str, Any]) -> Any:
+    """A file as it stood: same mode and position, never truncated or created."""
+    _needs_reader("open_file")
+
+
+def memmap(path: str, dtype: Any, mode: str, offset: int, shape: Any, order: str) -> Any:
+    """A numpy memmap of a file of the user's."""
+    _needs_reader("memmap")
+
+
+# ---- placeholders, modules, singletons ----
+
+
+def lost(
+    what: str, reason: str, where: str, cell: int | None, when: str, part: bool = False
+) -> Lost:
+    """The placeholder of an object that could not be kept."""
+    return Lost(Loss(what, reason, where, cell, when, part))
+
+
+def module(name: str) -> types.ModuleType:
+    """A module, imported by its full name."""
+    importlib.import_module(name)
+    return sys.modules[name]
+
+
+def module_dict(name: str) -> dict[str, Any]:
+    """The namespace of a module: the globals of a function that only lives in it."""
+    return vars(module(name))
+
+
+def attribute(owner: Any, path: str) -> Any:
+    """`owner.a.b` for the path "a.b"."""
+    for name in path.split("."):
+        owner = getattr(owner, name)
+    return owner
+
+
+def shell() -> Any:
+    """The running InteractiveShell, or None outside IPython."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def std_stream(name: str) -> Any:
+    """sys.stdin, sys.stdout or sys.stderr of this process."""
+    return getattr(sys, name)
+
+
+def main_module(namespace: dict[str, Any]) -> Any:
+    """The `__main__` module if `namespace` is its, else a module with these contents."""
+    main = sys.modules.get("__main__")
+    if main is not None and vars(main) is namespace:
+        return main
+    return types.SimpleNamespace(**namespace)
+
+
+# ---- functions, cells, classes ----
+
+
+def cell() -> Any:
+    """An empty closure cell (filled when the function that uses it is)."""
+    return types.CellType()
+
+
+def fill_cell(target: Any, content: tuple[Any, ...]) -> None:
+    """Put `content[0]` into a cell; () leaves it empty."""
+    if content:
+        target.cell_contents = content[0]
+
+
+def function(code: Any, globals_: dict[str, Any], name: str, closure: Any) -> types.FunctionType:
+    """A function that lives in `globals_`; defaults and the rest come by set_function."""
+    globals_.setdefault("__builtins__", __builtins__)
+    return types.FunctionType(code, globals_, name, None, closure)
+
+
+def set_function(func: types.FunctionType, state: dict[str, Any]) -> None:
+    """Give a function what it had: cells, defaults, annotations, attributes."""
+    for target, content in state.pop("cells", ()):
+        fill_cell(target, content)
+    attributes = state.pop("attributes", None)
+    for name, value in state.items():
+        setattr(func, name, value)
+    if attributes:
+        func.__dict__.update(attributes)
+
+
+def source(filename: str, text: str) -> None:
+    """Make the source of a cell known again to inspect, tracebacks and `??`."""
+    lines = text.splitlines(keepends=True)
+    linecache.cache[filename] = (len(text), None, lines, filename)
+
+
+def set_state(obj: Any, state: Any) -> None:
+    """What the BUILD opcode does, for objects whose state comes later (deep structures)."""
+    setstate = getattr(obj, "__setstate__", None)
+    if setstate is not None:
+        setstate(state)
+        return
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        obj.__dict__.update({sys.intern(k) if type(k) is str else k: v for k, v in state.items()})
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+
+
+# ---- small objects of the standard library ----
+
+
+def lock(held: bool) -> Any:
+    """A threading.Lock, held if it was."""
+    made = threading.Lock()
+    if held:
+        made.acquire()
+    return made
+
+
+def rlock(count: int) -> Any:
+    """A threading.RLock, acquired `count` times by the thread that loads."""
+    made = threading.RLock()
+    for _ in range(count):
+        made.acquire()
+    return made
+
+
+def simple_queue(items: list[Any]) -> Any:
+    """A queue.SimpleQueue with these items."""
+    made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for item in items:
+        made.put(item)
+    return made
+
+
+def weak_reference(*target: Any) -> Any:
+    """A weak reference to a restored object, or a dead one."""
+    return weakref.ref(target[0] if target else _Gone())
+
+
+class _Gone:
+    """Something to point a dead weak reference at."""
+
+
+def fill_weak_set(target: Any, items: list[Any]) -> None:
+    """Put the members back into a WeakSet."""
+    for item in items:
+        target.add(item)
+
+
+# ---- torch and numpy ----
+
+
+def tensor(
+    cls: Any, base: Any, dtype: Any, size: Any, stride: Any, offset: int, requires_grad: bool
+) -> Any:
+    """A strided tensor of class `cls` on the UntypedStorage `base`."""
+    torch = sys.modules["torch"]
+    made = torch.empty(0, dtype=dtype, device=base.device).set_(base, offset, size, stride)
+    if cls is torch.Tensor:
+        return made.requires_grad_(True) if requires_grad else made
+    return torch.Tensor._make_subclass(cls, made, requires_grad)
+
+
+def set_tensor(target: Any, state: dict[str, Any]) -> None:
+    """Gradient, hooks and attributes of a tensor."""
+    if "grad" in state:
+        target.grad = state["grad"]
+    if "hooks" in state:
+        target._backward_hooks = state["hooks"]
+    target.__dict__.update(state.get("attributes", {}))
+
+
+def typed_storage(base: Any, dtype: Any) -> Any:
+    """A torch TypedStorage on an UntypedStorage."""
+    torch = sys.modules["torch"]
+    return torch.storage.TypedStorage(wrap_storage=base, dtype=dtype, _internal=True)
+
+
+def array_view(base: Any, cls: Any) -> Any:
+    """A numpy array seen as a subclass of ndarray."""
+    return base.view(cls)
+
+
+def update_attributes(target: Any, attributes: dict[str, Any]) -> None:
+    """Set the instance dictionary of an array subclass."""
+    target.__dict__.update(attributes)
+
+
+def generator(device: str, state: Any) -> Any:
+    """A torch.Generator in a saved state; on the CPU if its device is not there."""
+    torch = sys.modules["torch"]
+    try:
+        made = torch.Generator(device=device)
+        made.set_state(state)
+    except RuntimeError:
+        if device == "cpu":
+            raise
+        # The state of a CUDA generator means nothing to the CPU's: seed it from its seed.
+        made = torch.Generator()
+        made.manual_seed(int.from_bytes(bytes(state[:8].tolist()), "little"))
+    return made

@@ -1,0 +1,247 @@
+"""Brings a checkpoint back into a namespace. All or nothing, but for the objects that it names.
+
+Nothing is unpickled before the signature, the version and the graph's hash hold; nothing is
+bound before everything is read. It never writes to the store or to the user's files.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable
+
+from ...errors import GkewsError
+from . import chunks, process_state, rebuild
+from .graph import holders
+from .known import KNOWN
+from .manifest import Manifest
+from .memory import CheckpointMemory
+from .placeholders import Loss
+from .reading import GraphReader
+from .store import CheckpointStore
+
+Progress = Callable[[str, int, int], None]
+
+_LOOK_THROUGH = 3_000_000
+
+
+@dataclass
+class RestoreReport:
+    """How a restore ended. `lost` and the details are rows {"name", "reason", "cell"}; `seconds`
+    by step; `extras` the objects that were saved as extras; `values` by position in the
+    manifest; `lenient` whether some object failed to load."""
+
+    checkpoint: str
+    extras: dict[str, Any] = field(default_factory=dict)
+    kept: int = 0
+    rebuilt: int = 0
+    rebuilt_details: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    process: list[str] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    lenient: bool = False
+
+
+def restore(
+    user_ns: dict[str, Any],
+    store: CheckpointStore,
+    checkpoint: str,
+    *,
+    verify: str = "fast",
+    on_missing_gpu: str = "cpu",
+    progress: Progress | None = None,
+    dry: bool = False,
+) -> RestoreReport:
+    """Fill `user_ns` with the variables of `checkpoint`.
+
+    `verify`: "fast" compares each chunk's quick hash, "full" its name as well ("none" only
+    right after a save). `on_missing_gpu`: "cpu" moves tensors whose device is not there, "fail"
+    raises. `dry`: touch no file of the user's and change nothing of the process but sys.path and
+    the working directory; for the test load. `progress(step, bytes_done, bytes_total)` with the
+    steps "importing", "reading", "rebuilding".
+
+    Raises GkewsError: checkpoint_not_found, _damaged, _unsigned, _foreign_key, _too_new,
+    restore_failed. `user_ns` is then as it was.
+    """
+    clock = _Clock()
+    tell = progress or (lambda step, done, total: None)
+    manifest = store.manifest(checkpoint)
+    graph = store.directory(checkpoint) / "graph.pkl"
+    check_graph(graph, manifest)
+    report = RestoreReport(checkpoint)
+    with CheckpointMemory(store, manifest, verify) as memory:
+        clock.lap(report.seconds, "opening")
+        report.process += process_state.apply_paths(manifest.state)
+        tell("importing", 0, memory.bytes_total)
+        import_modules(manifest.modules)
+        for filename, text in manifest.state.get("sources", {}).items():
+            rebuild.source(filename, text)
+        clock.lap(report.seconds, "importing")
+        tell("reading", memory.bytes_done, memory.bytes_total)
+        reader = GraphReader(
+            graph,
+            manifest,
+            memory,
+            user_ns,
+            on_missing_gpu=on_missing_gpu,
+            dry=dry,
+            when=_local(manifest.created),
+        )
+        try:
+            found = reader.read(lambda done, total: tell("rebuilding", done, total))
+        except (GkewsError, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            raise GkewsError(
+                "restore_failed",
+                f"Checkpoint {checkpoint} could not be loaded: {error}.",
+                "Nothing was bound and the checkpoint is unchanged. Try it in a kernel with the "
+                f"environment that made it (Python {manifest.environment.get('python')}).",
+            ) from error
+        clock.lap(report.seconds, "rebuilding")
+        memory.check_all()
+        if not dry:
+            for address, _, chunk in memory.ranges():
+                KNOWN.remember(address, chunk)
+        clock.lap(report.seconds, "verifying")
+    report.values = [found[str(i)] for i in range(len(manifest.names))]
+    report.lenient = reader.lenient
+    _bind(user_ns, manifest, report, dry)
+    _account(manifest, reader, report)
+    return report
+
+
+def check_graph(path: Path, manifest: Manifest) -> None:
+    """Raise checkpoint_damaged unless graph.pkl is the one that the manifest names."""
+    wanted = str(manifest.graph.get("name", ""))
+    try:
+        size = path.stat().st_size
+        if size == manifest.graph.get("bytes") and size:
+            digest = chunks.name_of_file(path, wanted.split("-", 1)[0])
+            if digest == wanted:
+                return
+        what = "has other bytes than were saved"
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+    except LookupError as error:
+        raise GkewsError(
+            "restore_failed",
+            f"Checkpoint {manifest.id} cannot be checked here: {error}.",
+            "Nothing was loaded. Install what is named into the kernel's environment.",
+        ) from None
+    raise GkewsError(
+        "checkpoint_damaged",
+        f"Checkpoint {manifest.id} is damaged: its graph {what}.",
+        "Nothing was loaded. Use an older checkpoint.",
+    )
+
+
+def import_modules(names: Iterable[str]) -> list[str]:
+    """Import what can be imported, in order; returns the names that cannot."""
+    missing = []
+    for name in names:
+        if name in sys.modules:
+            continue
+        try:
+            importlib.import_module(name)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException:
+            # What needs it is lost when it is met, with this import's own error as the reason.
+            missing.append(name)
+    return missing
+
+
+def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dry: bool) -> None:
+    objects = {}
+    for entry, value in zip(manifest.names, report.values):
+        if entry["kind"] == "variable":
+            user_ns[entry["name"]] = value
+        elif entry["kind"] == "extra":
+            report.extras[entry["name"]] = value
+        else:
+            objects[entry["name"]] = value
+    if not dry:
+        report.process += process_state.apply_objects(manifest.state, objects)
+
+
+def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> None:
+    """Fates as they came out here: those of the save, and what failed or moved now."""
+    rows = {row["name"]: dict(row) for row in manifest.variables}
+    report.lost = list(manifest.lost)
+    known = {row["name"] for row in report.lost}
+    if reader.failed:
+        named = {
+            entry["name"]: value
+            for entry, value in zip(manifest.names, report.values)
+            if entry["kind"] == "variable"
+        }
+        held = holders(reader.failed, named, _LOOK_THROUGH)
+        found = {id(loss) for parts in held.values() for _, loss in parts}
+        for _, loss in reader.failed:
+            if id(loss) not in found and loss.where in named:
+                held.setdefault(loss.where, []).append((f"a part of {loss.where}", loss))
+        for name, parts in held.items():
+            for path, loss in parts:
+                report.failed.append(
+                    {"name": name, "path": path, "what": loss.what, "reason": loss.reason}
+                )
+            # The test load before the pause may have told the same already.
+            new = [(path, loss) for path, loss in parts if path not in known]
+            for path, loss in new:
+                known.add(path)
+                row = {"name": path, "reason": loss.short(), "cell": rows[name].get("cell")}
+                report.lost.append(row)
+            if new:
+                _mark(rows[name], new)
+    for name, device in reader.moved.items():
+        if name in rows and rows[name]["fate"] != "lost":
+            note = f"{device} is not here: it is on the CPU now"
+            reason = rows[name].get("reason")
+            rows[name].update(fate="rebuilt", reason=f"{reason}; {note}" if reason else note)
+    report.kept = sum(row["fate"] == "kept" for row in rows.values())
+    report.rebuilt_details = [
+        {"name": row["name"], "reason": row["reason"], "cell": row.get("cell")}
+        for row in rows.values()
+        if row["fate"] == "rebuilt"
+    ]
+    report.rebuilt = len(report.rebuilt_details)
+
+
+def _mark(row: dict[str, Any], parts: list[tuple[str, Loss]]) -> None:
+    if row["fate"] == "lost":
+        return
+    whole = [loss for path, loss in parts if path == row["name"]]
+    if whole:
+        row.update(fate="lost", reason=whole[0].short())
+        return
+    note = "; ".join(f"all but {path}, {loss.short()}" for path, loss in parts[:3])
+    row.update(fate="rebuilt", reason=f"{row['reason']}; {note}" if row.get("reason") else note)
+
+
+def _local(created: str) -> str:
+    """ "18:02" for the ISO time of a checkpoint."""
+    try:
+        moment = datetime.datetime.fromisoformat(created.replace("Z", "+00:00"))
+    except ValueError:
+        return ""
+    return moment.astimezone().strftime("%H:%M")
+
+
+class _Clock:
+    """Seconds between laps."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lap(self, seconds: dict[str, float], step: str) -> None:
+        now = time.monotonic()
+        seconds[step] = seconds.get(step, 0.0) + now - self._last
+        self._last = now

@@ -1,0 +1,253 @@
+"""The checkpoint store: a directory of chunks and signed checkpoints that belongs to one user.
+
+Lists, reads and deletes. Deleting only ever unlinks: what a kernel has mapped stays readable,
+and what any manifest names is never removed. Imports neither numpy nor torch.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ...errors import GkewsError
+from . import chunks
+from .manifest import Manifest, make_key, parse, read_key
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: no kernel processes to share the store with are supported
+    fcntl = None  # type: ignore[assignment]
+
+_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
+_CHUNK_NAME = re.compile(rb"(?:blake3|blake2b)-[0-9a-f]{64}")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class CheckpointStore:
+    """A store at `root`. Nothing is created before the first write (`prepare`)."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+
+    # ---- reading ----
+
+    def directory(self, checkpoint: str) -> Path:
+        """The directory of a checkpoint; raises checkpoint_not_found for an impossible id."""
+        if not _ID.match(checkpoint):
+            raise self._not_found(checkpoint)
+        return self.root / "checkpoints" / checkpoint
+
+    def manifest(self, checkpoint: str) -> Manifest:
+        """The manifest, its signature checked.
+
+        Raises checkpoint_not_found, _damaged, _unsigned, _foreign_key or _too_new.
+        """
+        directory = self.directory(checkpoint)
+        try:
+            data = (directory / "manifest.json").read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            if directory.is_dir():
+                raise GkewsError(
+                    "checkpoint_damaged",
+                    f"Checkpoint {checkpoint} has no manifest any more.",
+                    "Nothing was changed. Use an older checkpoint.",
+                ) from None
+            raise self._not_found(checkpoint) from None
+        except OSError as error:
+            raise GkewsError(
+                "checkpoint_damaged",
+                f"The manifest of checkpoint {checkpoint} cannot be read: {error.strerror}.",
+                "Nothing was changed. Check the disk and the permissions of the store.",
+            ) from error
+        return parse(data, read_key(self.root), checkpoint)
+
+    def summary(self, checkpoint: str) -> dict[str, Any]:
+        """The summary of one checkpoint; raises as `manifest`."""
+        return self.manifest(checkpoint).summary()
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """All checkpoints, newest first; one that cannot be read is listed with its error."""
+        listed = []
+        for directory in self._directories():
+            try:
+                listed.append(self.summary(directory.name))
+            except GkewsError as error:
+                listed.append(_unreadable(directory, error))
+        listed.sort(key=lambda summary: str(summary["created"]), reverse=True)
+        return listed
+
+    def chunk_path(self, name: str) -> Path:
+        """Where the chunk `name` lies (whether or not it is there)."""
+        return self.root / chunks.relative_path(name)
+
+    def has_chunk(self, name: str, nbytes: int) -> bool:
+        """Whether the chunk is in the store, whole."""
+        try:
+            return os.stat(self.chunk_path(name)).st_size == nbytes
+        except OSError:
+            return False
+
+    def _directories(self) -> list[Path]:
+        try:
+            entries = list((self.root / "checkpoints").iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        # A name with a dot in front is not a checkpoint (yet, or any more).
+        return [entry for entry in entries if _ID.match(entry.name) and entry.is_dir()]
+
+    def _not_found(self, checkpoint: str) -> GkewsError:
+        return GkewsError(
+            "checkpoint_not_found",
+            f"There is no checkpoint {checkpoint[:80]!r} in this store.",
+            "It may have been deleted. `jupyter gkews list` shows the ones that are there.",
+        )
+
+    # ---- writing ----
+
+    def prepare(self) -> bytes:
+        """Make the directories (0700) and the key (0600) if needed; returns the signing key.
+
+        Raises store_not_writable or disk_full.
+        """
+        with self.writing():
+            for directory in (self.root, self.root / "chunks", self.root / "checkpoints"):
+                if not directory.is_dir():
+                    directory.parent.mkdir(parents=True, exist_ok=True)
+                    try:
+                        os.mkdir(directory, 0o700)
+                    except FileExistsError:
+                        continue
+                    chunks.fsync_dir(directory.parent)
+            return make_key(self.root)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turns errors of the file system into the typed ones."""
+        try:
+            yield
+        except OSError as error:
+            raise as_typed(error, self.root) from error
+
+    @contextmanager
+    def locked(self, *, shared: bool, wait: bool) -> Iterator[bool]:
+        """The store's lock: saves share it, the collection of unused chunks has it alone.
+
+        Yields False if it is taken and `wait` is False.
+        """
+        if fcntl is None:
+            yield True
+            return
+        fd = os.open(
+            self.root / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600
+        )
+        try:
+            try:
+                kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+                fcntl.flock(fd, kind | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        finally:
+            os.close(fd)
+
+    def delete(self, checkpoint: str) -> int:
+        """Remove a checkpoint, and the chunks that only it used; returns the bytes freed.
+
+        While a save runs in this store, its chunks stay until the next `gc`. Raises
+        checkpoint_not_found, store_not_writable.
+        """
+        directory = self.directory(checkpoint)
+        if not directory.is_dir():
+            raise self._not_found(checkpoint)
+        with self.writing():
+            # Out of the list in one step; the slow part works on a name that nobody lists.
+            trash = directory.with_name(f".trash-{checkpoint}-{os.urandom(4).hex()}")
+            os.rename(directory, trash)
+            chunks.fsync_dir(directory.parent)
+            freed = _tree_bytes(trash)
+            shutil.rmtree(trash, ignore_errors=True)
+            return freed + self.gc()
+
+    def gc(self) -> int:
+        """Unlink chunks that no manifest names and what dead saves left; returns bytes freed.
+
+        Does nothing while a save runs in this store. Chunk names are also read from manifests
+        that cannot be trusted or parsed: what any of them names stays.
+        """
+        if not self.root.is_dir():
+            return 0
+        with self.writing(), self.locked(shared=False, wait=False) as alone:
+            if not alone:
+                return 0
+            freed = 0
+            used: set[str] = set()
+            for entry in list((self.root / "checkpoints").glob(".*")):
+                freed += _tree_bytes(entry)
+                shutil.rmtree(entry, ignore_errors=True)
+            for directory in self._directories():
+                try:
+                    data = (directory / "manifest.json").read_bytes()
+                except FileNotFoundError:
+                    continue
+                used.update(match.decode() for match in _CHUNK_NAME.findall(data))
+            for path in (self.root / "chunks").glob("*/*"):
+                if path.name not in used:
+                    freed += path.stat().st_size
+                    path.unlink()
+            return freed
+
+
+def as_typed(error: OSError, root: Path) -> GkewsError:
+    """disk_full or store_not_writable for an error while writing to the store."""
+    if error.errno in _FULL:
+        return GkewsError(
+            "disk_full",
+            f"The disk of the checkpoint store {root} is full.",
+            "The kernel and all earlier checkpoints are as they were. Free some space (delete "
+            "old checkpoints) or set another store directory, then pause again.",
+        )
+    return GkewsError(
+        "store_not_writable",
+        f"The checkpoint store {root} cannot be written: {error.strerror or error}.",
+        "The kernel and all earlier checkpoints are as they were. Check the permissions or set "
+        "another store directory.",
+    )
+
+
+def _unreadable(directory: Path, error: GkewsError) -> dict[str, Any]:
+    created = datetime.fromtimestamp(directory.stat().st_mtime, timezone.utc)
+    return {
+        "id": directory.name,
+        "name": None,
+        "created": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "format": None,
+        "kernel": {},
+        "notebook": None,
+        "python": None,
+        "counts": {"kept": 0, "rebuilt": 0, "lost": 0},
+        "rebuilt": [],
+        "lost": [],
+        "bytes": {"total": _tree_bytes(directory), "written": 0},
+        "seconds": {},
+        "environment": {},
+        "error": error.to_json(),
+    }
+
+
+def _tree_bytes(directory: Path) -> int:
+    total = 0
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:
+                continue
+    return total

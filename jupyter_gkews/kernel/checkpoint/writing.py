@@ -1,0 +1,172 @@
+"""Writes the blocks of a checkpoint as chunks: hashed and written by threads, straight from memory.
+
+New chunks go to a staging directory and are moved into the store by the commit (save.py). A
+chunk that the store has is not written again. It keeps no copy of the memory it writes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from . import chunks
+from .buffers import Block, Layout
+from .chunks import CHUNK, Chunk
+from .known import KNOWN
+from .store import CheckpointStore
+
+
+class ChunkWriter:
+    """Writes the chunks of one layout. `start`, then look at `finished` / `bytes_done`, `join`."""
+
+    def __init__(self, store: CheckpointStore, staging: Path, layout: Layout) -> None:
+        self._store = store
+        self._staging = staging
+        self._layout = layout
+        self._work: deque[tuple[int, int, int, int]] = deque()  # slot, block, offset, nbytes
+        self._lock = threading.Lock()
+        self._claimed: set[str] = set()
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._blocks: list[list[int]] = []
+        slot = 0
+        for number, block in enumerate(layout.blocks):
+            parts = []
+            for offset in range(0, block.nbytes, CHUNK):
+                self._work.append((slot, number, offset, min(CHUNK, block.nbytes - offset)))
+                parts.append(slot)
+                slot += 1
+            self._blocks.append(parts)
+        self._found: list[Chunk | None] = [None] * slot
+        self.error: BaseException | None = None
+        self.new: list[str] = []
+        self.bytes_done = 0
+        self.bytes_written = 0
+        self.bytes_total = sum(block.nbytes for block in layout.blocks)
+
+    def start(self) -> None:
+        """Start the threads."""
+        for _ in range(min(chunks.threads(), len(self._work))):
+            thread = threading.Thread(target=self._run, name="gkews-write", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether all threads have ended, after at most `timeout_s` seconds."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+            if thread.is_alive():
+                return False
+        return True
+
+    def stop(self) -> None:
+        """End the threads after the chunks they are at."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def tables(self) -> tuple[list[list[Any]], list[list[int]]]:
+        """(chunks, blocks) for the manifest; each chunk once."""
+        numbers: dict[str, int] = {}
+        table: list[list[Any]] = []
+        blocks = []
+        for slots in self._blocks:
+            parts = []
+            for slot in slots:
+                chunk = self._found[slot]
+                assert chunk is not None
+                if chunk.name not in numbers:
+                    numbers[chunk.name] = len(table)
+                    table.append(chunk.to_json())
+                parts.append(numbers[chunk.name])
+            blocks.append(parts)
+        return table, blocks
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    slot, number, offset, nbytes = self._work.popleft()
+                except IndexError:
+                    return
+                block = self._layout.blocks[number]
+                self._found[slot] = self._chunk(block, offset, nbytes)
+                with self._lock:
+                    self.bytes_done += nbytes
+        except BaseException as error:
+            with self._lock:
+                self.error = self.error or error
+            self._stop.set()
+
+    def _chunk(self, block: Block, offset: int, nbytes: int) -> Chunk:
+        data, address = content(block, offset, nbytes)
+        quick = chunks.quick_of(data)
+        known = KNOWN.get(address, nbytes) if address else None
+        if known is not None and quick is not None and known.quick == quick:
+            if self._store.has_chunk(known.name, nbytes):
+                return known
+        chunk = Chunk(chunks.name_of(data), nbytes, quick)
+        with self._lock:
+            mine = chunk.name not in self._claimed
+            self._claimed.add(chunk.name)
+        if mine and not self._store.has_chunk(chunk.name, nbytes):
+            chunks.write_file(self._staging / chunk.name, [data])
+            with self._lock:
+                self.new.append(chunk.name)
+                self.bytes_written += nbytes
+        if address:
+            KNOWN.remember(address, chunk)
+        return chunk
+
+
+def content(block: Block, offset: int, nbytes: int) -> tuple[Any, int]:
+    """(buffer, address) of part of a block; the address is 0 where the bytes had to be copied."""
+    if len(block.pieces) == 1:
+        piece = block.pieces[0]
+        if piece.space:
+            return _from_device(piece.owner, offset, nbytes), 0
+        address = piece.address + offset
+        return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B"), address
+    data = bytearray(nbytes)
+    end = offset + nbytes
+    for piece in block.pieces:
+        start, stop = max(piece.offset, offset), min(piece.offset + piece.nbytes, end)
+        if start < stop:
+            source = (ctypes.c_char * (stop - start)).from_address(
+                piece.address + start - piece.offset
+            )
+            data[start - offset : stop - offset] = source
+    return data, 0
+
+
+def _from_device(storage: Any, offset: int, nbytes: int) -> Any:
+    """A chunk of device memory, copied to the host: one chunk at a time, never the whole."""
+    torch = sys.modules["torch"]
+    flat = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    part = flat[offset : offset + nbytes].cpu()
+    array = (ctypes.c_char * nbytes).from_address(part.data_ptr())
+    array._tensor = part  # type: ignore[attr-defined]
+    return memoryview(array).cast("B")
+
+
+def install(store: CheckpointStore, staging: Path, names: list[str]) -> None:
+    """Move new chunks into the store and make their names durable. Raises OSError."""
+    folders = set()
+    for name in names:
+        target = store.chunk_path(name)
+        if target.parent not in folders:
+            try:
+                os.mkdir(target.parent, 0o700)
+            except FileExistsError:
+                pass
+            folders.add(target.parent)
+        os.replace(staging / name, target)
+    for folder in folders:
+        chunks.fsync_dir(folder)
+    if folders:
+        chunks.fsync_dir(store.root / "chunks")
