@@ -35,7 +35,8 @@ How each is taken:
 - **server start**: from starting the process to its first answer, with and without the
   extension, in turn; the difference of the medians.
 - **cell overhead**: an empty cell from request to idle, in kernels of a server with and of one
-  without the extension, in turn; the difference of the medians.
+  without the extension, in blocks that take turns; the median of the differences of neighbouring
+  blocks.
 """
 
 

@@ -14,13 +14,18 @@ import os
 import pydoc_data.topics
 import shutil
 import socket
+import warnings
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 import torch
-from transformers import (
+
+# transformers' progress bars look for ipywidgets, and plain text will do
+warnings.filterwarnings("ignore", message="IProgress not found")
+
+from transformers import (  # noqa: E402
     AutoModelForCausalLM,
     AutoTokenizer,
     DynamicCache,
