@@ -1,4 +1,4 @@
-"""The memory that leaves the pickle: ranges of bytes, merged where they overlap, laid out in blocks.
+"""The memory that leaves the pickle: ranges of bytes, merged where they overlap, in blocks.
 
 While the graph is pickled, arrays and storages register the ranges they stand on. Ranges that
 overlap belong to one memory (a view and its base, `torch.from_numpy`), so they are merged and
@@ -104,7 +104,7 @@ class Buffers:
         return index
 
     def nbytes(self, start: int = 0) -> int:
-        """Bytes of the views from index `start` on that no earlier view covers (about: by start)."""
+        """Bytes of the views from index `start` on that start where no earlier view does."""
         seen = {(v.space, v.address) for v in self._views[:start]}
         total = 0
         for view in self._views[start:]:

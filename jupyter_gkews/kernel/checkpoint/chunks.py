@@ -6,20 +6,20 @@ nothing of objects. Threads do the work: hashing and writing release the interpr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-try:
-    import blake3 as _blake3
-except ImportError:
-    _blake3 = None
-try:
-    import xxhash as _xxhash
-except ImportError:
-    _xxhash = None
+_blake3: Any = None
+_xxhash: Any = None
+with contextlib.suppress(ImportError):
+    _blake3 = importlib.import_module("blake3")
+with contextlib.suppress(ImportError):
+    _xxhash = importlib.import_module("xxhash")
 
 #: Chunk size in bytes: a multiple of every page size, so that the chunks of one block can be
 #: mapped one behind the other; small enough that one changed number costs little to write.

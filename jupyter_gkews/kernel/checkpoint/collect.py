@@ -12,13 +12,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 from . import chunks
-from .graph import TOO_DEEP, GraphWriter, NameFailed, NameRecord, holders
+from .graph import TOO_DEEP, GraphWriter, NameFailedError, NameRecord
+from .paths import holders
 from .placeholders import Loss
 from .watch import watched
 
 #: Names that Python itself puts into a namespace.
 PYTHONS_OWN = frozenset(
-    ["__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtin__", "__builtins__", "__file__"]
+    {
+        "__name__",
+        "__doc__",
+        "__package__",
+        "__loader__",
+        "__spec__",
+        "__builtin__",
+        "__builtins__",
+        "__file__",
+    }
 )
 #: Objects looked through for lost parts, in all.
 _LOOK_THROUGH = 3_000_000
@@ -31,7 +41,7 @@ class GraphFile:
 
     def __init__(self, file: Any = None) -> None:
         self._file = file
-        self._hash = chunks.hasher() if file is not None else None
+        self._hash = chunks.hasher()
         self._position = 0
 
     def write(self, data: Any) -> int:
@@ -49,7 +59,6 @@ class GraphFile:
 
     def name(self) -> str:
         """The hash of the whole, in the form of a chunk name."""
-        assert self._hash is not None
         return f"{chunks.ALGORITHM}-{self._hash.hexdigest()}"
 
 
@@ -117,7 +126,7 @@ def collect(
         writer.flush_files = flush
         try:
             records = _attempt(writer, todo, broken, check)
-        except NameFailed as failure:
+        except NameFailedError as failure:
             if failure.reason == TOO_DEEP and failure.name not in pieces:
                 pieces.add(failure.name)
             else:

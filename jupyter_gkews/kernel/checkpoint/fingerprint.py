@@ -108,8 +108,8 @@ class Fingerprints:
             self._walk(value, depth + 1)
 
     def _array(self, obj: Any, cls: type) -> bool:
-        numpy = sys.modules.get("numpy")
-        if numpy is None or not isinstance(obj, getattr(numpy, "ndarray", ())):
+        numpy: Any = sys.modules.get("numpy")
+        if numpy is None or not issubclass(cls, getattr(numpy, "ndarray", ())):
             return False
         flags = obj.flags
         self._say(str(obj.dtype), obj.shape, flags.writeable)
@@ -120,8 +120,8 @@ class Fingerprints:
         return True
 
     def _tensor(self, obj: Any, cls: type) -> bool:
-        torch = sys.modules.get("torch")
-        if torch is None or not isinstance(obj, getattr(torch, "Tensor", ())):
+        torch: Any = sys.modules.get("torch")
+        if torch is None or not issubclass(cls, getattr(torch, "Tensor", ())):
             return False
         self._say(str(obj.dtype), tuple(obj.shape))
         plain = obj.layout is torch.strided and not obj.is_quantized and not obj.is_nested

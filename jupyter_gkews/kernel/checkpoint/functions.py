@@ -53,8 +53,9 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
         "__kwdefaults__": func.__kwdefaults__,
     }
     state.update(_annotations(func))
-    if getattr(func, "__type_params__", ()):
-        state["__type_params__"] = func.__type_params__
+    type_params = getattr(func, "__type_params__", ())
+    if type_params:
+        state["__type_params__"] = type_params
     writer.uses_source(func.__code__.co_filename)
     return (
         rebuild.function,
@@ -67,11 +68,10 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
 
 
 def _annotations(func: types.FunctionType) -> dict[str, Any]:
-    if sys.version_info < (3, 14):
-        return {"__annotations__": func.__annotations__}
-    # 3.14 evaluates annotations lazily: keep them lazy, evaluating may raise NameError.
-    annotate = getattr(func, "__annotate__", None)
-    return {"__annotate__": annotate} if annotate is not None else {}
+    # Python 3.14 evaluates annotations lazily: keep them lazy, evaluating may raise NameError.
+    if hasattr(func, "__annotate__"):
+        return {"__annotate__": func.__annotate__}
+    return {"__annotations__": func.__annotations__}
 
 
 def _globals(writer: GraphWriter, func: types.FunctionType) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import gc
 import pickle
 import sys
 import types
@@ -18,9 +17,9 @@ from typing import Any, Callable
 
 from cloudpickle import cloudpickle
 
-from . import functions, kinds, rebuild, rebuilders, tensors
+from . import functions, kinds, rebuild, rebuilders, reduction, tensors
 from .buffers import Buffers, address_of
-from .placeholders import Loss, Lost, loss_of
+from .placeholders import Loss, Lost
 from .watch import Hung
 
 Reduced = tuple[Any, ...]
@@ -49,7 +48,7 @@ class NameRecord:
     buffer_bytes: int = 0
 
 
-class NameFailed(Exception):
+class NameFailedError(Exception):
     """The pickler could not write a name at all; `reason` is a clause for its loss."""
 
     def __init__(self, name: str, reason: str) -> None:
@@ -71,8 +70,9 @@ class _Token:
 class GraphWriter(pickle.Pickler):
     """Writes names one by one to `file`.
 
-    `complete(loss, name, part)` adds to a loss where, when and by which cell; `check()` is called often
-    and may raise to stop; names in `pieces` are written shells first (see shell_first).
+    `complete(loss, name, part)` adds to a loss where, when and by which cell; `check()` is
+    called often and may raise to stop; names in `pieces` are written shells first (see
+    shell_first).
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class GraphWriter(pickle.Pickler):
                 types.CodeType: functions.reduce_code,
                 types.ModuleType: functions.reduce_module,
                 functools.partialmethod: functions.reduce_partial_method,
-                weakref.ref: _reduce_weakref,
-                weakref.WeakValueDictionary: _reduce_weak_dict,
-                weakref.WeakKeyDictionary: _reduce_weak_dict,
-                weakref.WeakSet: _reduce_weak_set,
-                Lost: _reduce_lost,
+                weakref.ref: reduction.reduce_weakref,
+                weakref.WeakValueDictionary: reduction.reduce_weak_dict,
+                weakref.WeakKeyDictionary: reduction.reduce_weak_dict,
+                weakref.WeakSet: reduction.reduce_weak_set,
+                Lost: reduction.reduce_lost,
             }
         )
         tensors.register(self)
@@ -133,7 +133,7 @@ class GraphWriter(pickle.Pickler):
     # ---- what save.py drives ----
 
     def write(self, name: str, value: Any) -> NameRecord:
-        """Write one name. Raises NameFailed if not even a placeholder inside it helped: the
+        """Write one name. Raises NameFailedError if not even a placeholder inside it helped: the
         stream is then spoilt, and must be written again without this name."""
         self.record = record = NameRecord(name)
         self._top = value
@@ -146,11 +146,13 @@ class GraphWriter(pickle.Pickler):
             if self._deferred is not None:
                 self._write_deferred(self._deferred)
         except RecursionError:
-            raise NameFailed(name, TOO_DEEP) from None
+            raise NameFailedError(name, TOO_DEEP) from None
         except Hung as hung:
-            raise NameFailed(name, str(hung)) from None
+            raise NameFailedError(name, str(hung)) from None
         except (pickle.PicklingError, TypeError, ValueError, AttributeError, KeyError) as error:
-            raise NameFailed(name, f"it could not be kept: {_one_line(error)}") from error
+            raise NameFailedError(
+                name, f"it could not be kept: {reduction.one_line(error)}"
+            ) from error
         finally:
             sys.setrecursionlimit(limit)
         record.graph_bytes = self._file.tell() - position
@@ -212,7 +214,7 @@ class GraphWriter(pickle.Pickler):
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:
-            return self.lost_leaf(obj, kinds.loss_for(obj, _one_line(error)))
+            return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
 
     def lost_leaf(self, obj: Any, loss: Loss) -> Reduced:
         """Note that `obj` is lost, and the reduce of its placeholder."""
@@ -246,10 +248,10 @@ class GraphWriter(pickle.Pickler):
             rv = handler(self, obj)
         except Hung as hung:
             return self.lost_leaf(obj, Loss(kinds.loss_for(obj).what, str(hung)))
-        except rebuilders.CannotKeep as refusal:
+        except rebuilders.CannotKeepError as refusal:
             return self.lost_leaf(obj, refusal.loss)
         except Exception as error:
-            return self.lost_leaf(obj, kinds.loss_for(obj, _one_line(error)))
+            return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
         if rv is NotImplemented and not isinstance(obj, (type, types.FunctionType)):
             return self.guarded(obj)
         return rv
@@ -259,20 +261,20 @@ class GraphWriter(pickle.Pickler):
         if issubclass(cls, type):
             return functions.reduce_class
         if kinds.known_kind(cls) and cls not in self.handlers:
-            return _reduce_known_kind
+            return reduction.reduce_known_kind
         for base, handler in self.base_handlers:
             if issubclass(cls, base):
                 return handler
         for base in (types.ModuleType, types.FunctionType):
             if issubclass(cls, base):
                 return self.handlers[base]
-        if _is_plain(cls) and cls not in self._singleton_types:
+        if reduction.is_plain(cls) and cls not in self._singleton_types:
             try:
                 obj.__reduce_ex__(5)
             except Exception:
-                return _reduce_guarded
+                return reduction.reduce_guarded
             return GraphWriter.shell_first if self._pieces else None
-        return _reduce_guarded
+        return reduction.reduce_guarded
 
     def _own_reduce(self, obj: Any) -> Any:
         cls = type(obj)
@@ -280,7 +282,7 @@ class GraphWriter(pickle.Pickler):
         rv = reduce(obj) if reduce is not None else obj.__reduce_ex__(5)
         if isinstance(rv, str):
             return self._global(obj, rv)
-        return _checked(obj, rv)
+        return reduction.checked(obj, rv)
 
     def _global(self, obj: Any, path: str) -> Reduced:
         """An object that says it is found under `path` in a module."""
@@ -326,7 +328,7 @@ class GraphWriter(pickle.Pickler):
         as persistent ids would.
         """
         self.dump(token)
-        memo = self.memo.copy()  # type: ignore[attr-defined]
+        memo = self.memo.copy()
         position, _ = memo.pop(id(token))
         memo[id(known)] = (position, known)
         self.memo = memo
@@ -351,133 +353,17 @@ def _singletons() -> dict[int, tuple[Any, Reduced]]:
     return found
 
 
-_SHELL_PARTS = ["events", "history_manager", "display_formatter", "displayhook", "display_pub", "kernel", "magics_manager", "alias_manager", "extension_manager", "ast_transformers", "compile", "config", "input_transformer_manager"]
-
-
-def _is_plain(cls: type) -> bool:
-    """Whether object's own reduce applies, so that the C pickler may do it alone."""
-    if cls.__reduce_ex__ is not object.__reduce_ex__ or cls.__reduce__ is not object.__reduce__:
-        return False
-    if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
-        return False
-    if hasattr(cls, "__getnewargs_ex__") or issubclass(cls, (list, dict)):
-        return False
-    default = getattr(object, "__getstate__", None)
-    return getattr(cls, "__getstate__", None) is default
-
-
-def _reduce_guarded(writer: GraphWriter, obj: Any) -> Any:
-    return writer.guarded(obj)
-
-
-def _reduce_known_kind(writer: GraphWriter, obj: Any) -> Any:
-    return writer.lost_leaf(obj, kinds.loss_for(obj))
-
-
-def _reduce_lost(writer: GraphWriter, obj: Lost) -> Any:
-    loss = loss_of(obj)
-    writer.losses[id(obj)] = loss
-    writer.record.losses.append((obj, loss))
-    return rebuild.lost, loss.arguments()
-
-
-def _reduce_weakref(writer: GraphWriter, ref: Any) -> Any:
-    target = ref()
-    return rebuild.weak_reference, (() if target is None else (target,))
-
-
-def _reduce_weak_dict(writer: GraphWriter, mapping: Any) -> Any:
-    return type(mapping), (), None, None, iter(list(mapping.items()))
-
-
-def _reduce_weak_set(writer: GraphWriter, members: Any) -> Any:
-    return type(members), (), list(members) or None, None, None, rebuild.fill_weak_set
-
-
-def _checked(obj: Any, rv: Any) -> Reduced:
-    """`rv` if the pickler can use it. What would fail inside the pickler must fail here, where
-    only this object is lost."""
-    if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
-        raise pickle.PicklingError("its __reduce__ returned no usable description")
-    func, args = rv[:2]
-    if not callable(func):
-        raise pickle.PicklingError("its __reduce__ names something that cannot be called")
-    if not isinstance(args, tuple):
-        raise pickle.PicklingError("its __reduce__ returned no arguments")
-    name = getattr(func, "__name__", "")
-    if name in ("__newobj__", "__newobj_ex__"):
-        if not args or not hasattr(args[0], "__new__") or args[0] is not type(obj):
-            raise pickle.PicklingError("its __reduce__ makes an object of another class")
-        if name == "__newobj_ex__" and not (
-            len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)
-        ):
-            raise pickle.PicklingError("its __reduce__ returned no usable arguments")
-    rest = list(rv[2:]) + [None] * (6 - len(rv))
-    state, items, pairs, setter = rest
-    if setter is not None and not callable(setter):
-        raise pickle.PicklingError("its __reduce__ returned a state setter that cannot be called")
-    if items is not None:
-        items = iter(list(items))
-    if pairs is not None:
-        pairs = [(key, value) for key, value in pairs]
-        pairs = iter(pairs)
-    return (func, args, state, items, pairs, setter)
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip().split("\n")[0] or type(error).__name__
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
-def holders(
-    losses: list[tuple[Any, Loss]], names: dict[str, Any], budget: int
-) -> dict[str, list[tuple[str, Loss]]]:
-    """Which names hold a lost object, with the path to it: {"runs": [("runs[1]", loss)]}.
-
-    Looks through lists, tuples, dictionaries and instances, at most `budget` objects in all; a
-    loss that is not found so (it was inside the state of another object) is left out.
-    """
-    wanted = {id(obj): loss for obj, loss in losses}
-    found: dict[str, list[tuple[str, Loss]]] = {}
-    for name, value in names.items():
-        seen: set[int] = set()
-        queue: list[tuple[Any, str]] = [(value, name)]
-        for obj, path in queue:
-            if id(obj) in seen:
-                continue
-            seen.add(id(obj))
-            loss = wanted.get(id(obj))
-            if loss is not None:
-                found.setdefault(name, []).append((path, loss))
-                continue
-            budget -= 1
-            if budget < 0:
-                return found
-            queue.extend(_parts(obj, path))
-    return found
-
-
-_ATOMS = (int, float, complex, str, bytes, type(None), types.ModuleType, type)
-
-
-def _parts(obj: Any, path: str) -> list[tuple[Any, str]]:
-    if isinstance(obj, _ATOMS):
-        return []
-    parts: list[tuple[Any, str]] = []
-    if isinstance(obj, (list, tuple)):
-        parts = [(part, f"{path}[{i}]") for i, part in enumerate(obj) if gc.is_tracked(part)]
-    elif isinstance(obj, dict):
-        for key, part in obj.items():
-            parts.append((part, f"{path}[{key!r}]" if isinstance(key, (str, int)) else path))
-    elif isinstance(obj, (set, frozenset)):
-        parts = [(part, path) for part in obj]
-    elif isinstance(obj, types.FunctionType):
-        for cell in obj.__closure__ or ():
-            parts += [(content, f"{path} (closure)") for content in functions.cell_content(cell)]
-    try:
-        attributes = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        return parts
-    if isinstance(attributes, dict):
-        parts += [(part, f"{path}.{name}") for name, part in attributes.items()]
-    return parts
+_SHELL_PARTS = (
+    "events",
+    "history_manager",
+    "display_formatter",
+    "displayhook",
+    "display_pub",
+    "kernel",
+    "magics_manager",
+    "alias_manager",
+    "extension_manager",
+    "compile",
+    "config",
+    "input_transformer_manager",
+)

@@ -6,6 +6,7 @@ checkpoint is unpickled before `parse` has returned. It never reads chunks or gr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -174,10 +175,8 @@ def make_key(root: Path) -> bytes:
             file.write(os.urandom(32))
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with contextlib.suppress(FileExistsError):
             os.link(temporary, root / "key")
-        except FileExistsError:
-            pass
     finally:
         os.unlink(temporary)
     fsync_dir(root)

@@ -50,7 +50,15 @@ class Loss:
 
 
 #: Special methods by which Python would use the object without looking up an attribute.
-_USES = ["call", "getitem", "setitem", "delitem", "len", "iter", "next", "contains", "bool", "int", "float", "complex", "index", "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift", "and", "xor", "or", "radd", "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rpow", "iadd", "isub", "imul", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "enter", "exit", "await", "aiter", "anext", "aenter", "aexit", "reversed", "round", "str", "format", "bytes"]
+_USES = (
+    *("call", "getitem", "setitem", "delitem", "len", "iter", "next", "contains", "reversed"),
+    *("bool", "int", "float", "complex", "index", "round", "str", "format", "bytes"),
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow"),
+    *("radd", "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rpow"),
+    *("iadd", "isub", "imul", "lshift", "rshift", "and", "xor", "or", "neg", "pos", "abs"),
+    *("invert", "lt", "le", "gt", "ge", "enter", "exit", "await", "aiter", "anext"),
+    *("aenter", "aexit"),
+)
 
 
 class Lost:

@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Callable
 
 #: Names whose values are never written.
 _SECRET = re.compile(
@@ -239,12 +239,12 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
     """Random number generators, warnings filters and limits, after everything is loaded."""
     problems = []
     rng = objects.get("rng") or {}
-    torch = sys.modules.get("torch")
-    setters = {
+    torch: Any = sys.modules.get("torch")
+    setters: dict[str, Callable[[Any], Any]] = {
         "random": lambda value: random.setstate(value),
         "numpy": lambda value: sys.modules["numpy.random"].set_state(value),
-        "torch": lambda value: torch.set_rng_state(value),  # type: ignore[union-attr]
-        "torch_cuda": lambda value: torch.cuda.set_rng_state_all(value),  # type: ignore[union-attr]
+        "torch": lambda value: torch.set_rng_state(value),
+        "torch_cuda": lambda value: torch.cuda.set_rng_state_all(value),
     }
     for name, value in rng.items():
         if name == "torch_cuda" and not (torch is not None and torch.cuda.is_available()):
@@ -256,8 +256,9 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
             problems.append(f"the state of the random number generator of {name}: {error}")
     filters = objects.get("warnings")
     if isinstance(filters, list):
-        warnings.filters[:] = filters
-        warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None
+        warnings.resetwarnings()  # also drops what the module has cached about them
+        live: Any = warnings.filters
+        live[:] = filters
     limit = state.get("recursion_limit")
     if isinstance(limit, int):
         sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))

@@ -12,7 +12,7 @@ import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 from ...errors import GkewsError
 from . import rebuild
@@ -199,12 +199,13 @@ class GraphReader:
         if closed or self._dry:
             # Nothing of the user's is touched: an object of the same type on the null device.
             plain = mode if not closed else ("r" if kind == "TextIOWrapper" else "rb")
-            file = open(os.devnull, plain.replace("x", "w"), buffering, **options)
+            file = open(os.devnull, plain.replace("x", "w"), buffering, **options)  # noqa: SIM115
             if closed:
                 file.close()
             return file
         try:
-            file = open(path, mode.replace("x", "w"), buffering, opener=_open_gently, **options)
+            mode = mode.replace("x", "w")
+            file = open(path, mode, buffering, opener=_open_gently, **options)  # noqa: SIM115
             file.seek(position)
         except (OSError, ValueError) as error:
             return self.fail("an open file", f"it could not be opened again: {error}")
@@ -249,13 +250,13 @@ class _Fast(pickle.Unpickler):
         return self._reader.find_class(module, name, super().find_class)
 
 
-_Slow: Any = pickle._Unpickler  # type: ignore[attr-defined]
+_Slow: Any = pickle._Unpickler
 
 
 class _Patient(_Slow):  # type: ignore[misc]
     """The pure-Python unpickler, with a placeholder wherever user code fails."""
 
-    dispatch = dict(_Slow.dispatch)
+    dispatch: ClassVar[dict[int, Any]] = dict(_Slow.dispatch)
 
     def __init__(self, file: Any, reader: GraphReader, buffers: Iterator[Any]) -> None:
         super().__init__(file, buffers=buffers)

@@ -1,7 +1,7 @@
 """Objects that are not data but can be made again: files at their position, locks, pools.
 
 A rebuilder gets the writer and the object and returns what its reduce would, or raises
-CannotKeep with the reason. A rebuilt object never truncates, creates or changes a file.
+CannotKeepError with the reason. A rebuilt object never truncates, creates or changes a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Reduced = tuple[Any, ...]
 
 
-class CannotKeep(Exception):
+class CannotKeepError(Exception):
     """This object cannot be rebuilt; `loss` says why."""
 
     def __init__(self, what: str, reason: str) -> None:
@@ -44,26 +44,26 @@ def reduce_file(writer: GraphWriter, file: Any) -> Reduced:
     try:
         status = os.fstat(file.fileno())
     except (OSError, ValueError, io.UnsupportedOperation):
-        raise CannotKeep("a stream", "it is not a file on disk") from None
+        raise CannotKeepError("a stream", "it is not a file on disk") from None
     path = file.name
     if isinstance(path, bytes):
         path = os.fsdecode(path)
     if not stat.S_ISREG(status.st_mode) or not isinstance(path, str):
-        raise CannotKeep(
+        raise CannotKeepError(
             what, "it is not a regular file with a name (a pipe, a terminal, a socket)"
         )
     path = os.path.abspath(path)
     try:
         there = os.stat(path)
     except OSError:
-        raise CannotKeep(what, f"{path} has been deleted or moved") from None
+        raise CannotKeepError(what, f"{path} has been deleted or moved") from None
     if (there.st_ino, there.st_dev) != (status.st_ino, status.st_dev):
-        raise CannotKeep(what, f"another file stands at {path} now")
+        raise CannotKeepError(what, f"another file stands at {path} now")
     if writer.flush_files and file.writable():
         try:
             file.flush()
         except OSError as error:
-            raise CannotKeep(what, f"it could not be flushed: {error}") from None
+            raise CannotKeepError(what, f"it could not be flushed: {error}") from None
     position = _position(file)
     options: dict[str, Any] = {}
     if isinstance(file, io.TextIOWrapper):
@@ -79,7 +79,7 @@ def _position(file: Any) -> int:
     except OSError:
         pass
     # `for line in file` reads ahead and disables tell(); the decoder knows what it still holds.
-    raise CannotKeep(
+    raise CannotKeepError(
         "an open file", "its position is not known while a `for` loop over it is unfinished"
     )
 
@@ -100,7 +100,7 @@ def reduce_memmap(writer: GraphWriter, array: Any) -> Any:
         return NotImplemented
     path = os.path.abspath(os.fspath(path))
     if not os.path.exists(path):
-        raise CannotKeep("a memory-mapped array", f"{path} has been deleted or moved")
+        raise CannotKeepError("a memory-mapped array", f"{path} has been deleted or moved")
     if writer.flush_files and array.mode in ("r+", "w+"):
         array.flush()
     mode = "r+" if array.mode == "w+" else array.mode
@@ -133,7 +133,7 @@ def reduce_rlock(writer: GraphWriter, lock: Any) -> Reduced:
 def reduce_pool(writer: GraphWriter, pool: Any) -> Reduced:
     """A thread pool comes back empty and usable."""
     if pool._shutdown:
-        raise CannotKeep("a pool of threads", "it was shut down")
+        raise CannotKeepError("a pool of threads", "it was shut down")
     writer.note_rebuilt("a pool of threads is empty again; work in it is lost", pool)
     return type(pool), (pool._max_workers, pool._thread_name_prefix)
 
@@ -142,7 +142,7 @@ def reduce_future(writer: GraphWriter, future: Any) -> Any:
     """A finished future keeps its result; work that still runs is lost with its thread."""
     if future.done():
         return NotImplemented
-    raise CannotKeep("the future of unfinished work", "the work ends with its thread")
+    raise CannotKeepError("the future of unfinished work", "the work ends with its thread")
 
 
 def register(writer: GraphWriter) -> None:

@@ -11,16 +11,16 @@ import importlib
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
 from . import chunks, process_state, rebuild
-from .graph import holders
 from .known import KNOWN
 from .manifest import Manifest
 from .memory import CheckpointMemory
+from .paths import holders
 from .placeholders import Loss
 from .reading import GraphReader
 from .store import CheckpointStore
@@ -190,6 +190,8 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
                 held.setdefault(loss.where, []).append((f"a part of {loss.where}", loss))
         for name, parts in held.items():
             for path, loss in parts:
+                if path != name:
+                    _say_part(reader, loss)
                 report.failed.append(
                     {"name": name, "path": path, "what": loss.what, "reason": loss.reason}
                 )
@@ -213,6 +215,13 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
         if row["fate"] == "rebuilt"
     ]
     report.rebuilt = len(report.rebuilt_details)
+
+
+def _say_part(reader: GraphReader, loss: Loss) -> None:
+    """Let the placeholder say that it was only a part of what the name held."""
+    for made, its in reader.failed:
+        if its is loss:
+            object.__setattr__(made, "_loss", replace(loss, part=True))
 
 
 def _mark(row: dict[str, Any], parts: list[tuple[str, Loss]]) -> None:

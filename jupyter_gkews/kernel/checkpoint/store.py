@@ -6,7 +6,9 @@ and what any manifest names is never removed. Imports neither numpy nor torch.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import importlib
 import os
 import re
 import shutil
@@ -20,10 +22,9 @@ from ...errors import GkewsError
 from . import chunks
 from .manifest import Manifest, make_key, parse, read_key
 
-try:
-    import fcntl
-except ImportError:  # not POSIX: no kernel processes to share the store with are supported
-    fcntl = None  # type: ignore[assignment]
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # not POSIX: one process at a time
+    fcntl = importlib.import_module("fcntl")
 
 _ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
 _CHUNK_NAME = re.compile(rb"(?:blake3|blake2b)-[0-9a-f]{64}")

@@ -128,9 +128,8 @@ def storage_token(writer: GraphWriter, storage: Any) -> StorageToken:
         device = str(storage.device)
         space = "" if device == "cpu" else device
         address, nbytes = storage.data_ptr(), storage.nbytes()
-        if nbytes == 0:
-            index = -1
-        else:
+        index = -1  # nothing to write
+        if nbytes:
             index = writer.buffers.add(address, nbytes, storage, "torch", space)
         token = StorageToken(index, device)
         writer.storage_tokens[key] = token

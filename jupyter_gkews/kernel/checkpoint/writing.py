@@ -6,6 +6,7 @@ chunk that the store has is not written again. It keeps no copy of the memory it
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -107,9 +108,9 @@ class ChunkWriter:
         data, address = content(block, offset, nbytes)
         quick = chunks.quick_of(data)
         known = KNOWN.get(address, nbytes) if address else None
-        if known is not None and quick is not None and known.quick == quick:
-            if self._store.has_chunk(known.name, nbytes):
-                return known
+        same = known is not None and quick is not None and known.quick == quick
+        if known is not None and same and self._store.has_chunk(known.name, nbytes):
+            return known
         chunk = Chunk(chunks.name_of(data), nbytes, quick)
         with self._lock:
             mine = chunk.name not in self._claimed
@@ -160,10 +161,8 @@ def install(store: CheckpointStore, staging: Path, names: list[str]) -> None:
     for name in names:
         target = store.chunk_path(name)
         if target.parent not in folders:
-            try:
+            with contextlib.suppress(FileExistsError):
                 os.mkdir(target.parent, 0o700)
-            except FileExistsError:
-                pass
             folders.add(target.parent)
         os.replace(staging / name, target)
     for folder in folders:

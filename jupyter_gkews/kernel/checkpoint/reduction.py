@@ -1,0 +1,98 @@
+"""What the pickler is given for objects without a rule of their own: checked, so that an object
+which describes itself wrongly fails here, alone, and not inside the pickler.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+from cloudpickle import cloudpickle
+
+from . import kinds, rebuild
+from .placeholders import Lost, loss_of
+
+if TYPE_CHECKING:
+    from .graph import GraphWriter
+
+Reduced = tuple[Any, ...]
+
+
+def is_plain(cls: type) -> bool:
+    """Whether object's own reduce applies, so that the C pickler may do it alone."""
+    for name in ("_reduce_ex__", "_reduce__", "__getstate__"):
+        if getattr(cls, name, None) is not getattr(object, name, None):
+            return False
+    if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
+        return False
+    return not hasattr(cls, "__getnewargs_ex__") and not issubclass(cls, (list, dict))
+
+
+def reduce_guarded(writer: GraphWriter, obj: Any) -> Any:
+    """What the object's own reduce says, or a placeholder."""
+    return writer.guarded(obj)
+
+
+def reduce_known_kind(writer: GraphWriter, obj: Any) -> Any:
+    """A placeholder: objects of this kind are never kept."""
+    return writer.lost_leaf(obj, kinds.loss_for(obj))
+
+
+def reduce_lost(writer: GraphWriter, obj: Lost) -> Any:
+    """A placeholder of an earlier checkpoint stays what it is, with its first reason."""
+    loss = loss_of(obj)
+    writer.losses[id(obj)] = loss
+    writer.record.losses.append((obj, loss))
+    return rebuild.lost, loss.arguments()
+
+
+def reduce_weakref(writer: GraphWriter, ref: Any) -> Any:
+    """A weak reference to what it refers to, now."""
+    target = ref()
+    return rebuild.weak_reference, (() if target is None else (target,))
+
+
+def reduce_weak_dict(writer: GraphWriter, mapping: Any) -> Any:
+    """A weak dictionary: its live items, held as weakly as before."""
+    return type(mapping), (), None, None, iter(list(mapping.items()))
+
+
+def reduce_weak_set(writer: GraphWriter, members: Any) -> Any:
+    """A WeakSet: its live members."""
+    return type(members), (), list(members) or None, None, None, rebuild.fill_weak_set
+
+
+def checked(obj: Any, rv: Any) -> Reduced:
+    """`rv` if the pickler can use it. What would fail inside the pickler must fail here, where
+    only this object is lost."""
+    if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
+        raise pickle.PicklingError("its _reduce__ returned no usable description")
+    func, args = rv[:2]
+    if not callable(func):
+        raise pickle.PicklingError("its _reduce__ names something that cannot be called")
+    if not isinstance(args, tuple):
+        raise pickle.PicklingError("its _reduce__ returned no arguments")
+    name = getattr(func, "__name__", "")
+    if name in ("__newobj__", "__newobj_ex__"):
+        if not args or not hasattr(args[0], "__new__") or args[0] is not type(obj):
+            raise pickle.PicklingError("its _reduce__ makes an object of another class")
+        if name == "__newobj_ex__" and not (
+            len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)
+        ):
+            raise pickle.PicklingError("its _reduce__ returned no usable arguments")
+    rest = list(rv[2:]) + [None] * (6 - len(rv))
+    state, items, pairs, setter = rest
+    if setter is not None and not callable(setter):
+        raise pickle.PicklingError("its _reduce__ returned a state setter that cannot be called")
+    if items is not None:
+        items = iter(list(items))
+    if pairs is not None:
+        pairs = [(key, value) for key, value in pairs]
+        pairs = iter(pairs)
+    return (func, args, state, items, pairs, setter)
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error, short."""
+    text = str(error).strip().split("\n")[0] or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
