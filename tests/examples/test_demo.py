@@ -82,7 +82,7 @@ def test_the_demo_fails_when_something_unexpected_is_lost(tmp_path: Path) -> Non
     notebook = notebook_with(tmp_path, cell, after_the_pause=False)
     done = run_demo(tmp_path / "work", notebook)
     assert done.returncode == 1
-    assert "WRONG lost: the generator and nothing else" in done.stdout
+    assert "WRONG first pause: lost the generator and nothing else" in done.stdout
     assert "also_lost" in done.stdout
 
 
