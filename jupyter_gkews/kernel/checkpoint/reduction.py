@@ -20,7 +20,7 @@ Reduced = tuple[Any, ...]
 
 def is_plain(cls: type) -> bool:
     """Whether object's own reduce applies, so that the C pickler may do it alone."""
-    for name in ("_reduce_ex__", "_reduce__", "__getstate__"):
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         if getattr(cls, name, None) is not getattr(object, name, None):
             return False
     if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
@@ -66,24 +66,24 @@ def checked(obj: Any, rv: Any) -> Reduced:
     """`rv` if the pickler can use it. What would fail inside the pickler must fail here, where
     only this object is lost."""
     if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
-        raise pickle.PicklingError("its _reduce__ returned no usable description")
+        raise pickle.PicklingError("its __reduce__ returned no usable description")
     func, args = rv[:2]
     if not callable(func):
-        raise pickle.PicklingError("its _reduce__ names something that cannot be called")
+        raise pickle.PicklingError("its __reduce__ names something that cannot be called")
     if not isinstance(args, tuple):
-        raise pickle.PicklingError("its _reduce__ returned no arguments")
+        raise pickle.PicklingError("its __reduce__ returned no arguments")
     name = getattr(func, "__name__", "")
     if name in ("__newobj__", "__newobj_ex__"):
         if not args or not hasattr(args[0], "__new__") or args[0] is not type(obj):
-            raise pickle.PicklingError("its _reduce__ makes an object of another class")
+            raise pickle.PicklingError("its __reduce__ makes an object of another class")
         if name == "__newobj_ex__" and not (
             len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)
         ):
-            raise pickle.PicklingError("its _reduce__ returned no usable arguments")
+            raise pickle.PicklingError("its __reduce__ returned no usable arguments")
     rest = list(rv[2:]) + [None] * (6 - len(rv))
     state, items, pairs, setter = rest
     if setter is not None and not callable(setter):
-        raise pickle.PicklingError("its _reduce__ returned a state setter that cannot be called")
+        raise pickle.PicklingError("its __reduce__ returned a state setter that cannot be called")
     if items is not None:
         items = iter(list(items))
     if pairs is not None:
