@@ -126,6 +126,7 @@ export class PauseDialogBody extends ReactWidget {
               variables={table.variables}
               trans={trans}
               initialSort="fate"
+              wide
             />
             <p className="jp-gkews-Muted">
               {estimate(model, table.bytes.to_write, trans)}

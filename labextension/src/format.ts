@@ -67,11 +67,11 @@ export function duration(seconds: number): string {
   return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
 }
 
-/** `seconds` as an age, in its largest unit alone: `less than a minute`, `5 min`, `2 h`, `3 d`. */
+/** `seconds` as an age, in its largest unit alone: `just now`, `5 min`, `2 h`, `3 d`. */
 export function age(seconds: number, trans: TranslationBundle): string {
   const s = Math.max(0, seconds);
   if (s < 60) {
-    return trans.__('less than a minute');
+    return trans.__('just now');
   }
   if (s < 3600) {
     return trans.__('%1 min', Math.floor(s / 60));
@@ -80,6 +80,12 @@ export function age(seconds: number, trans: TranslationBundle): string {
     return trans.__('%1 h', Math.floor(s / 3600));
   }
   return trans.__('%1 d', Math.floor(s / 86400));
+}
+
+/** When something was, seen from now: `just now`, `5 min ago`. */
+export function ago(seconds: number, trans: TranslationBundle): string {
+  const text = age(seconds, trans);
+  return seconds < 60 ? text : trans.__('%1 ago', text);
 }
 
 /** Seconds from the ISO 8601 time `iso` until `now` (milliseconds since the epoch). */

@@ -26,6 +26,9 @@ import type {
 /** Milliseconds between two looks at a running operation; its events come oftener. */
 const FOLLOW_INTERVAL = 1000;
 
+/** Milliseconds until a starting kernel is looked at again, at first; it doubles. */
+const STARTING_FIRST = 300;
+
 /** Milliseconds until an unreachable server is asked again: at first, and at most. */
 const RETRY_FIRST = 2000;
 const RETRY_LAST = 30000;
@@ -91,6 +94,7 @@ export class GkewsModel implements IGkewsModel {
     this._isDisposed = true;
     this._stream?.disconnect(this._onEvent, this);
     clearTimeout(this._retry);
+    clearTimeout(this._starting);
     this._timers.forEach(timer => clearTimeout(timer));
     this._timers.clear();
     Signal.clearData(this);
@@ -241,8 +245,23 @@ export class GkewsModel implements IGkewsModel {
         this._survives.delete(id);
       }
     }
+    this._awaitStarting(status);
     this._sendResumeOnRun();
     this._emitChanged();
+  }
+
+  /** A kernel tells nobody when it has loaded our half: look again until none is starting. */
+  private _awaitStarting(status: Status): void {
+    clearTimeout(this._starting);
+    const starting = status.kernels.some(
+      ({ why_not }) => why_not?.reason === 'kernel_starting'
+    );
+    if (!starting) {
+      this._startingDelay = STARTING_FIRST;
+      return;
+    }
+    this._starting = setTimeout(() => void this.refresh(), this._startingDelay);
+    this._startingDelay = Math.min(2 * this._startingDelay, RETRY_LAST);
   }
 
   /** Take note of an operation; `news` is false for one that ended before we looked. */
@@ -407,6 +426,8 @@ export class GkewsModel implements IGkewsModel {
   private _resumeOnRun: boolean | null = null;
   private _retry: ReturnType<typeof setTimeout> | undefined;
   private _retryDelay = RETRY_FIRST;
+  private _starting: ReturnType<typeof setTimeout> | undefined;
+  private _startingDelay = STARTING_FIRST;
   private _isDisposed = false;
 }
 

@@ -16,7 +16,7 @@ export const DOMAIN = 'jupyter_gkews';
 export const SETTINGS_ID = 'jupyter_gkews:plugin';
 
 /** What every event of ours on the server's bus is named by. */
-export const EVENT_SCHEMA = /\bgkews\/lifecycle\/v\d+$/;
+export const EVENT_SCHEMA = /gkews\/lifecycle\/v\d+$/;
 
 export namespace CommandIDs {
   export const pause = 'gkews:pause';

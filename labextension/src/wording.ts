@@ -298,13 +298,19 @@ export function statusLine(view: IView, trans: TranslationBundle): string {
   return word;
 }
 
-/** `out: a generator cannot be kept. Cell [12] made it.` */
-export function namedReason(
-  item: { name: string; reason: string | null; cell: number | string | null },
+/** Why a variable is not kept as it was, and which cell made it, as sentences. */
+export function reasonText(
+  item: { reason: string | null; cell: number | string | null },
   trans: TranslationBundle
 ): string {
-  const why = item.reason
-    ? trans.__('%1: %2', item.name, item.reason)
-    : item.name;
-  return item.cell === null ? why : trans.__('%1 (cell [%2])', why, item.cell);
+  const { reason, cell } = item;
+  const parts: string[] = [];
+  if (reason) {
+    const sentence = reason.charAt(0).toUpperCase() + reason.slice(1);
+    parts.push(/[.!?]$/.test(sentence) ? sentence : `${sentence}.`);
+  }
+  if (cell !== null) {
+    parts.push(trans.__('Made by cell [%1].', cell));
+  }
+  return parts.join(' ');
 }

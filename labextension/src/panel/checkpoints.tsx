@@ -6,7 +6,7 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import React, { useState } from 'react';
 
-import { age, localTime, secondsSince, size } from '../format';
+import { ago, localTime, secondsSince, size } from '../format';
 import { showProblem } from '../problems';
 import type { Checkpoint } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -60,7 +60,7 @@ function CheckpointRow(
     facts.push(size(bytes.total));
   }
   if (created) {
-    facts.push(age(secondsSince(created), trans));
+    facts.push(ago(secondsSince(created), trans));
   }
   if (counts) {
     facts.push(countsText(counts, trans));

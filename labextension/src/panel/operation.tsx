@@ -7,7 +7,13 @@ import React from 'react';
 
 import { duration, localTime, size } from '../format';
 import type { Operation } from '../tokens';
-import { fateLabel, kindNoun, phaseName, provenanceLabel } from '../wording';
+import {
+  fateLabel,
+  kindNoun,
+  phaseName,
+  provenanceLabel,
+  reasonText
+} from '../wording';
 import type { ISectionProps } from './panel';
 import { Problem } from './problem';
 
@@ -98,9 +104,7 @@ export function OperationSection(
                 </span>
                 <span className="jp-gkews-Name">{item.name}</span>
                 <span className="jp-gkews-Reason">
-                  {item.reason}
-                  {item.cell !== null &&
-                    ` ${trans.__('Made by cell [%1].', item.cell)}`}
+                  {reasonText(item, trans)}
                 </span>
               </li>
             );

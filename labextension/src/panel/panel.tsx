@@ -79,8 +79,13 @@ export class GkewsPanel extends ReactWidget {
           <h2>{trans.__('Pause and Resume')}</h2>
           {current.path && (
             <p title={current.path}>
-              <span>{PathExt.basename(current.path)}</span>
-              {view && <span>{view.kernel.display_name}</span>}
+              {view
+                ? trans.__(
+                    '%1 · %2',
+                    PathExt.basename(current.path),
+                    view.kernel.display_name
+                  )
+                : PathExt.basename(current.path)}
             </p>
           )}
         </header>

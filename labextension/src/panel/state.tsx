@@ -5,7 +5,7 @@
 
 import React from 'react';
 
-import { age, localTime, secondsSince, size } from '../format';
+import { ago, localTime, secondsSince, size } from '../format';
 import { ProgressBar } from '../progress';
 import { showProblem } from '../problems';
 import { CommandIDs } from '../tokens';
@@ -30,7 +30,7 @@ export function StateSection(
   const failed = !active && kernel.reason !== null;
   const facts = [
     trans.__('since %1', localTime(kernel.since)),
-    age(secondsSince(kernel.since), trans)
+    ago(secondsSince(kernel.since), trans)
   ];
   if (kernel.ram) {
     facts.push(trans.__('%1 in memory', size(kernel.ram)));
@@ -40,6 +40,10 @@ export function StateSection(
     sentence = activity(active, trans);
   } else if (kernel.state === 'running' && kernel.provenance) {
     sentence = provenanceSentence(kernel.provenance, trans);
+  } else if (kernel.state === 'running' && kernel.pausable) {
+    sentence = trans.__(
+      'A pause keeps its variables on disk and gives its memory back.'
+    );
   }
   return (
     <section

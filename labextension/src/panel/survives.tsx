@@ -10,7 +10,7 @@ import React, { useMemo, useState } from 'react';
 import { localTime, size } from '../format';
 import type { Fate, Survives, Variable } from '../tokens';
 import type { IView } from '../wording';
-import { fateLabel } from '../wording';
+import { fateLabel, reasonText } from '../wording';
 import type { ISectionProps } from './panel';
 import { Problem } from './problem';
 
@@ -94,11 +94,51 @@ export function FateTotals(props: {
           <li key={fate} className={`jp-gkews-mod-${count ? tone : 'none'}`}>
             <icon.react tag="span" className="jp-gkews-Icon" />
             <strong>{count}</strong> {word}
-            {bytes > 0 && <span className="jp-gkews-Muted">{size(bytes)}</span>}
+            {bytes >= 1000 && <span className="jp-gkews-Muted">{size(bytes)}</span>}
           </li>
         );
       })}
     </ul>
+  );
+}
+
+function VariableRows(props: {
+  variable: Variable;
+  trans: TranslationBundle;
+  wide?: boolean;
+}): JSX.Element {
+  const { variable, trans, wide } = props;
+  const { name, type, bytes, device, fate, reason } = variable;
+  const where = device ?? trans.__('memory');
+  return (
+    <>
+      <tr data-fate={fate}>
+        <th scope="row">
+          <span className="jp-gkews-Name" title={name}>
+            {name}
+          </span>
+          <span className="jp-gkews-Muted">
+            {wide || device === null || device === 'cpu'
+              ? type
+              : trans.__('%1 on %2', type, where)}
+          </span>
+        </th>
+        <td className="jp-gkews-Numbers">
+          {bytes === null ? '–' : size(bytes)}
+        </td>
+        {wide && <td>{where}</td>}
+        <td>
+          <FateTag fate={fate} trans={trans} />
+        </td>
+      </tr>
+      {reason && (
+        <tr className="jp-gkews-ReasonRow">
+          <td colSpan={wide ? 4 : 3} className="jp-gkews-Reason">
+            {reasonText(variable, trans)}
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
 
@@ -107,8 +147,10 @@ export function VariableTable(props: {
   trans: TranslationBundle;
   /** By size, largest first, unless the fates matter more. */
   initialSort?: 'fate';
+  /** Whether there is room for a column of its own that says where a variable lives. */
+  wide?: boolean;
 }): JSX.Element {
-  const { variables, trans, initialSort } = props;
+  const { variables, trans, initialSort, wide } = props;
   const [query, setQuery] = useState('');
   const [sort, setSort] = useState<Sort>(
     initialSort === 'fate'
@@ -166,32 +208,18 @@ export function VariableTable(props: {
             <tr>
               {heading('name', trans.__('Variable'))}
               {heading('bytes', trans.__('Size'))}
-              {heading('device', trans.__('Where'))}
+              {wide && heading('device', trans.__('Where'))}
               {heading('fate', trans.__('Fate'))}
             </tr>
           </thead>
           <tbody>
             {rows.map(variable => (
-              <tr key={variable.name} data-fate={variable.fate}>
-                <th scope="row">
-                  <span className="jp-gkews-Name">{variable.name}</span>
-                  <span className="jp-gkews-Muted">{variable.type}</span>
-                  {variable.reason && (
-                    <span className="jp-gkews-Reason">
-                      {variable.reason}
-                      {variable.cell !== null &&
-                        ` ${trans.__('Made by cell [%1].', variable.cell)}`}
-                    </span>
-                  )}
-                </th>
-                <td className="jp-gkews-Numbers">
-                  {variable.bytes === null ? '–' : size(variable.bytes)}
-                </td>
-                <td>{variable.device ?? trans.__('memory')}</td>
-                <td>
-                  <FateTag fate={variable.fate} trans={trans} />
-                </td>
-              </tr>
+              <VariableRows
+                key={variable.name}
+                variable={variable}
+                trans={trans}
+                wide={wide}
+              />
             ))}
           </tbody>
         </table>

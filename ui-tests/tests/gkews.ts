@@ -1,0 +1,185 @@
+/**
+ * What the browser tests share: a notebook on disk that is opened, its kernel's state as the
+ * server tells it, and the places where our surfaces stand.
+ */
+
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Locator } from '@playwright/test';
+import { expect, test as galataTest } from '@jupyterlab/galata';
+import * as fs from 'fs';
+import * as path from 'path';
+
+export const HOME = path.join(__dirname, '..', '.jupyter');
+export const STORE = path.join(HOME, 'data', 'gkews');
+
+/** Galata's test, but opened on a notebook, where no launcher is to be waited for. */
+export const test = galataTest.extend({
+  autoGoto: false,
+  waitForApplication: async ({ baseURL: _ }, use) => {
+    await use(async page => {
+      await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
+      await page.locator('.jp-NotebookPanel .jp-Cell').first().waitFor();
+    });
+  }
+});
+
+export { expect };
+
+type Kernel = {
+  id: string;
+  path: string | null;
+  state: string;
+  reason: string | null;
+  provenance: string | null;
+  checkpoint: string | null;
+};
+
+/** Write a notebook with these code cells, and open it in `page`. */
+export async function openNotebook(
+  page: IJupyterLabPageFixture,
+  name: string,
+  cells: string[],
+  kernel = 'python3'
+): Promise<void> {
+  const language = kernel === 'python3' ? 'python' : 'bash';
+  const content = {
+    cells: cells.map((source, index) => ({
+      cell_type: 'code',
+      execution_count: null,
+      id: `cell-${index}`,
+      metadata: {},
+      outputs: [],
+      source
+    })),
+    metadata: {
+      kernelspec: { display_name: kernel, language, name: kernel },
+      language_info: { name: language }
+    },
+    nbformat: 4,
+    nbformat_minor: 5
+  };
+  fs.writeFileSync(
+    path.join(HOME, 'work', name),
+    JSON.stringify(content, null, 1)
+  );
+  await goToNotebook(page, name);
+}
+
+/** Open a notebook that is on the disk, as a link to it does. */
+export async function goToNotebook(
+  page: IJupyterLabPageFixture,
+  name: string
+): Promise<void> {
+  await page.goto(`tree/${name}`);
+  await waitUntilConnected(page);
+}
+
+/** A cell that is run before its kernel is connected is dropped by JupyterLab without a word. */
+async function waitUntilConnected(page: IJupyterLabPageFixture): Promise<void> {
+  await page.waitForFunction(() => {
+    const widget = window.jupyterapp.shell
+      .currentWidget as NotebookPanel | null;
+    const kernel = widget?.sessionContext?.session?.kernel;
+    return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+  });
+}
+
+export function panelOf(page: IJupyterLabPageFixture): Locator {
+  return page.locator('#jupyter-gkews-panel');
+}
+
+/** The button in the toolbar of the visible notebook. */
+export function button(page: IJupyterLabPageFixture, label: string): Locator {
+  return page
+    .locator('.jp-NotebookPanel:not(.lm-mod-hidden)')
+    .locator('.jp-gkews-ToolbarButton')
+    .getByText(label, { exact: false });
+}
+
+export function toolbarButton(page: IJupyterLabPageFixture): Locator {
+  return page.locator(
+    '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-gkews-ToolbarButton .jp-ToolbarButtonComponent'
+  );
+}
+
+export function statusItem(page: IJupyterLabPageFixture): Locator {
+  return page.locator('.jp-gkews-StatusItem-button');
+}
+
+export function overlay(page: IJupyterLabPageFixture): Locator {
+  return page.locator(
+    '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-gkews-Overlay-card'
+  );
+}
+
+/** Run the cells one after the other, and wait for the end of each. */
+export async function runCells(
+  page: IJupyterLabPageFixture,
+  ...indexes: number[]
+): Promise<void> {
+  for (const index of indexes) {
+    await startCell(page, index);
+    await expect(prompt(page, index)).toHaveText(/\[\d+\]:/);
+  }
+}
+
+/** Run a cell and do not wait. */
+export async function startCell(
+  page: IJupyterLabPageFixture,
+  index: number
+): Promise<void> {
+  await cell(page, index).locator('.cm-content').click();
+  await page.keyboard.press('Control+Enter');
+}
+
+export function cell(page: IJupyterLabPageFixture, index: number): Locator {
+  return page.locator(`.jp-Notebook-cell[data-windowed-list-index="${index}"]`);
+}
+
+export function prompt(page: IJupyterLabPageFixture, index: number): Locator {
+  return cell(page, index).locator('.jp-InputPrompt');
+}
+
+export function output(page: IJupyterLabPageFixture, index: number): Locator {
+  return cell(page, index).locator('.jp-OutputArea-output');
+}
+
+/** Wait until the server says that the notebook's kernel can be paused. */
+export async function waitUntilPausable(
+  page: IJupyterLabPageFixture
+): Promise<void> {
+  await expect(button(page, 'Pause')).toBeVisible();
+  await expect(toolbarButton(page)).toHaveAttribute('aria-disabled', 'false');
+}
+
+/** Click Pause, answer the dialog, and wait for the card over the notebook. */
+export async function pause(page: IJupyterLabPageFixture): Promise<void> {
+  await waitUntilPausable(page);
+  await button(page, 'Pause').click();
+  await page.getByRole('button', { name: 'Pause now' }).click();
+  await expect(overlay(page)).toContainText('Paused since');
+}
+
+/** The kernels as `GET /gkews/status` lists them. */
+export async function kernels(page: IJupyterLabPageFixture): Promise<Kernel[]> {
+  const response = await page.request.get('/gkews/status');
+  expect(response.ok()).toBe(true);
+  return ((await response.json()) as { kernels: Kernel[] }).kernels;
+}
+
+export async function kernelOf(
+  page: IJupyterLabPageFixture,
+  name: string
+): Promise<Kernel | undefined> {
+  return (await kernels(page)).find(kernel => kernel.path === name);
+}
+
+/** End every kernel, so that the next test begins with none. */
+export async function endAllKernels(
+  page: IJupyterLabPageFixture
+): Promise<void> {
+  for (const { id } of await kernels(page)) {
+    await page.request.delete(`/api/kernels/${id}`);
+  }
+}
