@@ -57,7 +57,7 @@ $(STAMPS)/node: package.json yarn.lock $(wildcard .yarnrc.yml) $(STAMPS)/python
 
 $(STAMPS)/frontend: $(FRONTEND) $(STAMPS)/node
 	$(BIN)/jlpm build:prod
-	$(BIN)/jupyter labextension develop --overwrite .
+	$(BIN)/jupyter-builder develop --overwrite .
 	@touch $@
 
 $(STAMPS)/ui: ui-tests/package.json $(wildcard ui-tests/yarn.lock) $(STAMPS)/node

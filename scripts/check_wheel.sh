@@ -25,12 +25,12 @@ for archive in "$work"/dist/*.whl "$work"/dist/*.tar.gz; do
     (
         cd "$work"
         export PATH="$work/fresh/bin:$work/path"
-        jupyter server extension list 2>&1 | tee server.txt
-        jupyter labextension list 2>&1 | tee lab.txt
+        jupyter server extension list >server.txt 2>&1
+        jupyter labextension list >lab.txt 2>&1
         python -c 'import jupyter_gkews.app, jupyter_gkews.provisioning, importlib.util as u; assert not u.find_spec("torch")'
     )
-    grep -Eq 'jupyter_gkews .*OK' "$work/server.txt"
-    grep -Eq 'jupyter[_-]gkews .*enabled.*OK' "$work/lab.txt"
+    grep -E 'jupyter_gkews .*OK' "$work/server.txt"
+    grep -E 'jupyter_gkews .*enabled.*OK' "$work/lab.txt"
     rm -rf "$work/fresh"
 done
 echo "both archives install without Node"
