@@ -14,7 +14,7 @@ from typing import Any
 
 from . import __version__
 from .errors import GkewsError
-from .server_client import Found, Server, Unreachable, each, find_kernel, servers
+from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
 from .tables import duration, local_time, size, table
 
 #: Seconds between two looks at a running operation.
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
         command(options, among)
     except GkewsError as error:
         return _fail(f"{error.reason}: {error.message}", error.hint)
-    except Unreachable as error:
+    except UnreachableError as error:
         return _fail(error.message, error.hint)
     except KeyboardInterrupt:
         return _fail("Interrupted.", "An operation that was started goes on in the server.")
@@ -214,7 +214,7 @@ def _wait(found: Found, operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _progress(operation: dict[str, Any]) -> str:
-    words = operation["phase"].replace("_", " ")
+    words = str(operation["phase"]).replace("_", " ")
     if operation["step"]:
         words += f", {operation['step']}"
     done, total = operation["bytes_done"], operation["bytes_total"]

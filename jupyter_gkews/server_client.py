@@ -19,7 +19,7 @@ from .errors import GkewsError
 TIMEOUT_S = 60.0
 
 
-class Unreachable(Exception):
+class UnreachableError(Exception):
     """No answer that can be used; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -49,11 +49,11 @@ class Server:
         )
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON of an answer. Raises GkewsError as the server says it, else Unreachable."""
+        """The JSON of an answer. Raises GkewsError as the server says it, else UnreachableError."""
         try:
             answer = self._client.request(method, f"gkews/{path}", json=body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Unreachable(
+            raise UnreachableError(
                 f"The server at {self.url} does not answer: {error}",
                 "Is it still running? See `jupyter server list`.",
             ) from None
@@ -64,18 +64,18 @@ class Server:
         if answer.is_success and isinstance(value, dict):
             return value
         if answer.status_code == 404 and not (isinstance(value, dict) and value.get("hint")):
-            raise Unreachable(
+            raise UnreachableError(
                 f"The server at {self.url} runs without jupyter_gkews.",
                 "Enable it there: jupyter server extension enable jupyter_gkews",
             )
         if answer.status_code in (401, 403) or answer.is_redirect:
-            raise Unreachable(
+            raise UnreachableError(
                 f"The server at {self.url} refuses us.",
                 "Give its token: --token, or the environment variable JUPYTER_TOKEN.",
             )
         if isinstance(value, dict) and value.get("reason"):
             raise GkewsError.from_json(value)
-        raise Unreachable(
+        raise UnreachableError(
             f"The server at {self.url} answers {answer.status_code}.", "Its log says more."
         )
 
@@ -85,7 +85,7 @@ class Server:
 
 
 def servers(url: str | None, token: str | None) -> list[Server]:
-    """The server at `url`, or all that run here. Raises Unreachable if there is none."""
+    """The server at `url`, or all that run here. Raises UnreachableError if there is none."""
     infos = list(list_running_servers())
     token = token or os.environ.get("JUPYTER_TOKEN")
     if url is not None:
@@ -95,7 +95,7 @@ def servers(url: str | None, token: str | None) -> list[Server]:
         else:
             return [Server(url, token, None, local=False)]
     if not infos:
-        raise Unreachable(
+        raise UnreachableError(
             "No Jupyter server is running.", "Start one, or name one elsewhere: --url, --token."
         )
     return [Server(i["url"], token or i.get("token"), i.get("root_dir"), local=True) for i in infos]
@@ -105,14 +105,14 @@ def find_kernel(among: list[Server], name: str) -> Found:
     """The kernel whose id begins with `name`, or whose notebook it is.
 
     A notebook is named as the server does (relative to its root) or as a file here. Raises
-    GkewsError `kernel_not_found`; Unreachable if none of the servers could be asked.
+    GkewsError `kernel_not_found`; UnreachableError if none of the servers could be asked.
     """
     found: list[Found] = []
-    problems: list[Unreachable] = []
+    problems: list[UnreachableError] = []
     for server in among:
         try:
             status = server.ask("GET", "status")
-        except Unreachable as problem:
+        except UnreachableError as problem:
             problems.append(problem)
             continue
         found += [Found(server, k) for k in status["kernels"] if _is_named(server, k, name)]
@@ -146,12 +146,12 @@ def _is_named(server: Server, kernel: dict[str, Any], name: str) -> bool:
 
 
 def each(among: list[Server], ask: Callable[[Server], Any]) -> list[tuple[Server, Any]]:
-    """The answers of those servers that could be asked; raises Unreachable if none could."""
+    """The answers of those servers that could be asked; raises UnreachableError if none could."""
     answers, problems = [], []
     for server in among:
         try:
             answers.append((server, ask(server)))
-        except Unreachable as problem:
+        except UnreachableError as problem:
             problems.append(problem)
     if not answers and problems:
         raise problems[0]

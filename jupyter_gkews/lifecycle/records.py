@@ -7,7 +7,6 @@ themselves. Never touches a checkpoint.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import GkewsError
+from ..kernel.checkpoint.store import as_typed
 from ..kernel.protocol import read_json, write_json
 
 FORMAT = 1
@@ -37,21 +37,6 @@ class PausedRecord:
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"} in bytes
     survives: dict[str, Any] | None = None  # the last table, with "as_of"
     format: int = FORMAT
-
-
-def store_error(error: OSError, what: str) -> GkewsError:
-    """The typed error for a failed write below the store."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return GkewsError(
-            "disk_full",
-            f"The disk is full: {what} could not be written.",
-            "The kernel runs on untouched. Free space or delete old checkpoints, then pause again.",
-        )
-    return GkewsError(
-        "store_not_writable",
-        f"{what[0].upper()}{what[1:]} could not be written: {error.strerror or error}.",
-        "The kernel runs on untouched. Check GkewsApp.store_dir and its permissions.",
-    )
 
 
 class PausedRecords:
@@ -129,7 +114,7 @@ class PausedRecords:
             self._sync()
         except OSError as error:
             self.give_up(record.kernel)
-            raise store_error(error, "the record of the paused kernel") from error
+            raise as_typed(error, self._dir.parent) from error
 
     def remove(self, kernel: str) -> None:
         """Delete the record of a kernel that this server owns; its checkpoint stays."""

@@ -1,0 +1,58 @@
+"""What all tests share: nothing of the user's is read or written, and every server is ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from live_server import LiveServer
+
+StartServer = Callable[..., LiveServer]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Let the home and Jupyter's directories be temporary for everything that the tests start."""
+    base = tmp_path_factory.mktemp("home")
+    # models that are on this machine already may be read, never fetched again
+    cache = os.environ.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface")
+    changed = {
+        "HOME": str(base),
+        "HF_HOME": cache,
+        "JUPYTER_CONFIG_DIR": str(base / "config"),
+        "JUPYTER_DATA_DIR": str(base / "data"),
+        "JUPYTER_RUNTIME_DIR": str(base / "runtime"),
+        "IPYTHONDIR": str(base / "ipython"),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changed.items():
+            patch.setenv(name, value)
+        yield base
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Start servers that share one home (the store, the runtime directory); ended afterwards."""
+    started: list[LiveServer] = []
+
+    def start(*options: str, root: Path | None = None) -> LiveServer:
+        server = LiveServer(tmp_path / "jupyter", root or tmp_path / "root", *options)
+        started.append(server)
+        return server.start()
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One server for the tests of a module: each brings its own notebooks."""
+    base = tmp_path_factory.mktemp("server")
+    live = LiveServer(base, base / "root")
+    try:
+        yield live.start()
+    finally:
+        live.stop()
