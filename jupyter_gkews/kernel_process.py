@@ -1,10 +1,11 @@
 """Which process a kernel really is (a wrapper may stand before it), and whether we may stop it.
 
-Reads the kernel's hello; never starts or signals a process.
+Reads the kernel's hello; never starts a process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -70,6 +71,12 @@ class KernelProcess:
             return self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
+
+    def kill(self) -> None:
+        """SIGKILL to the kernel's own process, if it is known to be ours."""
+        if self.process is not None:
+            with contextlib.suppress(psutil.Error):
+                self.process.kill()
 
     def why_not_pausable(self, name: str) -> GkewsError | None:
         """Why this process cannot be paused; None if it can. `name` is the kernel's for a user."""

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
@@ -198,7 +197,8 @@ class PausableProvisioner(LocalProvisioner):
         status = await super().poll()
         if status is not None and self.process is not None and not self._death_told:
             self._death_told = True
-            if self.on_died:
+            # an end that was asked for (shutdown, restart) is no death
+            if self.on_died and not getattr(self.parent, "shutting_down", False):
                 self.on_died()
         return status
 
@@ -208,9 +208,11 @@ class PausableProvisioner(LocalProvisioner):
             await super().send_signal(signum)
 
     async def kill(self, restart: bool = False) -> None:
-        """End the process or the pause."""
+        """End the process or the pause; the kernel also where a wrapper hides it from signals."""
         self.end_pause()
         await super().kill(restart=restart)
+        if self._kernel:
+            self._kernel.kill()
 
     async def terminate(self, restart: bool = False) -> None:
         """End the process or the pause."""
@@ -296,10 +298,8 @@ class PausableProvisioner(LocalProvisioner):
             kernel_gone = kernel is None or kernel.process is None or not kernel.runs
             if wrapper_gone and kernel_gone:
                 break
-            if wrapper_gone and kernel and kernel.process:
-                # The wrapper had put the kernel into a session of its own.
-                with contextlib.suppress(psutil.Error):
-                    kernel.process.kill()
+            if wrapper_gone and kernel:
+                kernel.kill()  # the wrapper had put it into a session of its own
             if time.monotonic() > deadline:
                 raise GkewsError(
                     "internal",

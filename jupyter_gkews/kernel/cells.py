@@ -49,6 +49,11 @@ def _walk(node: ast.AST) -> Iterator[str]:
         return
     if isinstance(node, ast.Lambda):
         return
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        for inner in ast.walk(node):  # its targets are its own, all but a walrus's
+            if isinstance(inner, ast.NamedExpr):
+                yield inner.target.id
+        return
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.machinery
 import importlib.util
 import io
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ..errors import GkewsError
+from . import pure_python
 from .cells import CellIndex
 from .history import history_extras, put_history_back
 from .protocol import (
@@ -344,19 +344,6 @@ def flush_open_files() -> None:
                     obj.flush()
 
 
-class _PurePythonFinder(importlib.machinery.PathFinder):
-    """Finds cloudpickle where the server has it. Last on sys.meta_path: the kernel's own wins."""
-
-    path: Sequence[str] = ()
-
-    @classmethod
-    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
-        """The spec of cloudpickle; None for anything else."""
-        if fullname != "cloudpickle":
-            return None
-        return super().find_spec(fullname, list(cls.path), target)
-
-
 def start(run_dir: str) -> KernelSession | None:
     """Install the kernel side for the launch described in `run_dir`, and the magics.
 
@@ -371,9 +358,7 @@ def start(run_dir: str) -> KernelSession | None:
     order = data.pop("restore", None)
     known = {key: data[key] for key in Launch.__dataclass_fields__ if key in data}
     launch = Launch(**known, restore=RestoreOrder(**order) if order else None)
-    if launch.python_path:
-        _PurePythonFinder.path = tuple(launch.python_path)
-        sys.meta_path.append(_PurePythonFinder)
+    pure_python.install(launch.python_path)
     from .magics import GkewsMagics
 
     session = KernelSession(shell, Path(run_dir), launch)

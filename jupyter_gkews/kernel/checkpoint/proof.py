@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
+from .. import pure_python
 
 #: Seconds without a sign of life after which the scratch process is given up.
 SILENCE_S = 180.0
@@ -60,7 +61,8 @@ class Scratch:
         self._buffer = b""
         self._read = -1
         self._errors = b""
-        self._say({"sys_path": [p for p in sys.path if isinstance(p, str)], "modules": modules})
+        paths = [p for p in sys.path if isinstance(p, str)]
+        self._say({"sys_path": paths, "pure_python": pure_python.folders(), "modules": modules})
 
     def _say(self, order: dict[str, Any]) -> None:
         data = (json.dumps(order) + "\n").encode()

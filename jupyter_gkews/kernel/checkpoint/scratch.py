@@ -44,6 +44,9 @@ def main(fd_in: int, fd_out: int) -> None:
         return
     sys.path[:] = first["sys_path"]
     load_package()
+    from jupyter_gkews.kernel import pure_python
+
+    pure_python.install(first["pure_python"])
     from jupyter_gkews.kernel.checkpoint import restore as restoring
 
     waiting: list[dict[str, Any]] = []
@@ -97,7 +100,7 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
         )
     except GkewsError as error:
         return {"error": error.to_json()}
-    prints = Fingerprints()
+    prints = Fingerprints(vars(main_module))
     found = [prints.of(value) for value in report.values]
     return {"fingerprints": found, "failed": report.failed, "lenient": report.lenient}
 
