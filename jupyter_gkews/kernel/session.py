@@ -84,6 +84,10 @@ class KernelSession:
         kernel.control_handlers[MSG_REQUEST] = self.handle_control
         self.shell.events.register("pre_execute", self._cell_begins)
         self.shell.events.register("post_execute", self._cell_ended)
+        if self.shell.has_trait("enable_tip"):
+            # IPython picks the tip in its banner with the user's own `random`, each time that a
+            # client asks for kernel_info, as ours do: what was seeded would be moved by a pause.
+            self.shell.enable_tip = False
         start: Callable[[], None] = kernel.start
 
         def start_and_restore() -> None:
