@@ -7,6 +7,7 @@ the namespace.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
@@ -148,7 +149,8 @@ def _attempt(
     check: Callable[[], None],
 ) -> list[NameRecord]:
     records = []
-    with watched():
+    with watched(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations of what objects do to be saved
         for _, name, value in todo:
             check()
             loss = broken.get(name)

@@ -7,6 +7,7 @@ at samples of big memory, whose bytes the hashes of the chunks cover.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import sys
 import types
@@ -14,6 +15,7 @@ from collections import OrderedDict, deque
 from typing import Any
 
 from .placeholders import Lost
+from .rebuilders import REBUILT
 
 #: Objects looked at a name, elements of one container, levels of nesting.
 BUDGET = 4000
@@ -29,15 +31,20 @@ class Fingerprints:
     again are named by the order of their first meeting, so that shared objects stay shared.
     """
 
-    def __init__(self, lost: frozenset[int] = frozenset()) -> None:
+    def __init__(self, user_ns: dict[str, Any], lost: frozenset[int] = frozenset()) -> None:
         self._lost = lost
-        self._met: dict[int, int] = {}
+        self._namespaces = (id(user_ns), id(vars(builtins)))
+        self._met: dict[int, tuple[int, int]] = {}
+        self._name = 0
+        self._position = 0
         self._kept: list[Any] = []
         self._budget = 0
         self._hash = hashlib.blake2b(digest_size=8)
 
     def of(self, value: Any) -> str:
         """The fingerprint of the next name's value."""
+        self._name += 1
+        self._position = 0
         self._budget = BUDGET
         self._hash = hashlib.blake2b(digest_size=8)
         self._walk(value, 0)
@@ -69,25 +76,32 @@ class Fingerprints:
             self._say(cls.__name__, len(obj))
         elif issubclass(cls, type):
             self._say("class", obj.__name__, [base.__name__ for base in obj.__mro__])
-        elif cls is types.ModuleType:
+        elif issubclass(cls, types.ModuleType):
             self._say("module", obj.__name__)
         elif cls is types.FunctionType:
             self._say("function", obj.__name__, len(obj.__code__.co_code), obj.__code__.co_names)
+        elif id(obj) in self._namespaces:
+            self._say("namespace", self._namespaces.index(id(obj)))
         elif not self._again(obj):
             self._open(obj, cls, depth)
 
     def _again(self, obj: Any) -> bool:
         """Whether the object was met before (then that is all that is said about it)."""
-        number = self._met.get(id(obj))
-        if number is not None:
-            self._say("again", number)
+        met = self._met.get(id(obj))
+        if met is not None:
+            # Within a name by position; across names only the name: one that differs must not
+            # make all that follow differ.
+            name, position = met
+            self._say("again", position if name == self._name else f"in {name}")
             return True
-        self._met[id(obj)] = len(self._met)
+        self._met[id(obj)] = (self._name, self._position)
+        self._position += 1
         self._kept.append(obj)
         return False
 
     def _open(self, obj: Any, cls: type, depth: int) -> None:
-        self._say(cls.__qualname__)
+        # An iterator may come back as another kind of iterator over the same rest.
+        self._say("iterator" if hasattr(cls, "__next__") else cls.__qualname__)
         if cls in (list, deque):
             self._say(len(obj))
             for _, item in zip(range(WIDTH), obj):
@@ -96,7 +110,7 @@ class Fingerprints:
             self._mapping(obj, depth)
         elif self._array(obj, cls) or self._tensor(obj, cls) or self._module(obj, cls, depth):
             return
-        elif _default_state(cls):
+        elif _default_state(cls) and not issubclass(cls, tuple(REBUILT)):
             attributes = getattr(obj, "__dict__", None)
             if type(attributes) is dict:
                 self._mapping(attributes, depth)

@@ -7,6 +7,7 @@ Builds on cloudpickle for classes. It never imports or calls what it describes.
 
 from __future__ import annotations
 
+import enum
 import functools
 import linecache
 import sys
@@ -130,16 +131,24 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
         return rv
     if not cls.__flags__ & _HEAPTYPE:
         raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
-    make, args, state, _, _, set_state = rv
-    # cloudpickle tracks classes by id and would hand back the very class that was saved when
-    # it still exists in this process; a restore makes its own.
-    args = tuple(
-        None if arg == args[-2] and i == len(args) - 2 else arg for i, arg in enumerate(args)
-    )
-    attributes, slots = state
-    if "__qualname__" not in attributes:
-        attributes = {**attributes, "__qualname__": cls.__qualname__}
-    return make, args, (attributes, slots), None, None, set_state
+    make, args, (attributes, slots), _, _, set_state = rv
+    attributes = dict(attributes)
+    attributes.setdefault("__qualname__", cls.__qualname__)
+    if issubclass(cls, enum.Enum):
+        # cloudpickle knows classes by an id and would hand back the class that was saved, were
+        # it still alive in the process that loads; a restore makes its own.
+        return make, (*args[:-2], None, None), (attributes, slots), None, None, set_state
+    metaclass, name, _, keywords = args[:4]
+    keywords = dict(keywords)
+    if "__orig_bases__" in cls.__dict__:  # Generic looks for it while the class is made
+        keywords["__orig_bases__"] = attributes.pop("__orig_bases__")
+    if "__slots__" in cls.__dict__:
+        keywords["__slots__"] = attributes.pop("__slots__")
+        for key, value in list(attributes.items()):  # made anew from __slots__
+            if isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls:
+                del attributes[key]
+    args = (metaclass, name, cls.__bases__, keywords)
+    return rebuild.make_class, args, (attributes, slots), None, None, set_state
 
 
 def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:
@@ -159,3 +168,24 @@ def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:
 def reduce_partial_method(writer: GraphWriter, method: functools.partialmethod[Any]) -> Reduced:
     """functools.partialmethod has no reduce of its own."""
     return functools.partialmethod, (method.func, *method.args), dict(vars(method))
+
+
+def reduce_lru_cache(writer: GraphWriter, cached: Any) -> Any:
+    """A function behind functools.lru_cache: cached again, from empty."""
+    if by_name_in_module(cached):
+        return NotImplemented
+    writer.note_rebuilt("a cache of results (lru_cache) starts empty again", cached)
+    parameters = cached.cache_parameters()
+    args = (cached.__wrapped__, parameters["maxsize"], parameters["typed"])
+    return rebuild.lru_cached, args, dict(vars(cached)), None, None, rebuild.update_attributes
+
+
+def by_name_in_module(obj: Any) -> bool:
+    """Whether an object that is no function or class is found by its module and name."""
+    module = sys.modules.get(obj.__module__)
+    if module is None or obj.__module__ == "__main__":
+        return False
+    try:
+        return rebuild.attribute(module, obj.__qualname__) is obj
+    except AttributeError:
+        return False

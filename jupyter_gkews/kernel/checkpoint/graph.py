@@ -120,6 +120,7 @@ class GraphWriter(pickle.Pickler):
                 types.CodeType: functions.reduce_code,
                 types.ModuleType: functions.reduce_module,
                 functools.partialmethod: functions.reduce_partial_method,
+                functools._lru_cache_wrapper: functions.reduce_lru_cache,
                 weakref.ref: reduction.reduce_weakref,
                 weakref.WeakValueDictionary: reduction.reduce_weak_dict,
                 weakref.WeakKeyDictionary: reduction.reduce_weak_dict,
@@ -289,7 +290,7 @@ class GraphWriter(pickle.Pickler):
         names = [getattr(obj, "__module__", None), type(obj).__module__.split(".")[0]]
         for name in [*names, pickle.whichmodule(obj, path)]:  # type: ignore[attr-defined]
             module = sys.modules.get(name) if isinstance(name, str) else None
-            if module is None:
+            if module is None or name == "__main__":
                 continue
             try:
                 found = rebuild.attribute(module, path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable, ClassVar
@@ -79,7 +80,8 @@ class GraphReader:
     def _read(
         self, kind: Any, progress: Callable[[int, int], None] | None
     ) -> Iterator[tuple[str, Any]]:
-        with open(self._path, "rb") as file, watched():
+        with open(self._path, "rb") as file, watched(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
             for _ in range(ANNOUNCED):
                 load_next(unpickler)

@@ -7,6 +7,7 @@ and arguments are part of the format: add, never change.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import linecache
 import queue
@@ -132,6 +133,37 @@ def set_function(func: types.FunctionType, state: dict[str, Any]) -> None:
         setattr(func, name, value)
     if attributes:
         func.__dict__.update(attributes)
+
+
+def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """An empty class, to be filled by what it had.
+
+    What the user's own metaclass or `__init_subclass__` did when the class was first made is in
+    the namespace already (a registry, say) and must not happen twice; those of libraries run.
+    """
+    quiet = []
+    for base in {parent for b in bases for parent in getattr(b, "__mro__", ())}:
+        if base.__module__ == "__main__" and "__init_subclass__" in vars(base):
+            quiet.append((base, vars(base)["__init_subclass__"]))
+            del base.__init_subclass__
+    try:
+        if metaclass.__module__ == "__main__" or metaclass.__name__ == "_TypedDictMeta":
+            owner: Any = type
+            if metaclass.__module__ == "__main__":
+                parents = (c for c in metaclass.__mro__ if c.__module__ != "__main__")
+                owner = next(c for c in parents if "__new__" in vars(c))
+            return owner.__new__(metaclass, name, bases, dict(keywords))
+        return types.new_class(
+            name, bases, {"metaclass": metaclass}, lambda ns: ns.update(keywords)
+        )
+    finally:
+        for base, hook in quiet:
+            base.__init_subclass__ = hook
+
+
+def lru_cached(func: Any, maxsize: int | None, typed: bool) -> Any:
+    """A function behind an empty functools.lru_cache."""
+    return functools.lru_cache(maxsize, typed)(func)
 
 
 def source(filename: str, text: str) -> None:

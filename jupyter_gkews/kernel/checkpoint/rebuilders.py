@@ -7,13 +7,14 @@ CannotKeepError with the reason. A rebuilt object never truncates, creates or ch
 from __future__ import annotations
 
 import _thread
+import codecs
 import concurrent.futures
 import io
 import os
 import stat
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import rebuild
 from .placeholders import Loss
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from .graph import GraphWriter
 
 Reduced = tuple[Any, ...]
+
+
+#: Encodings in which a position is a number of bytes, and the size of file to look through.
+_STATELESS = ("utf-8", "ascii", "iso8859-1", "cp1252")
+_SMALL = 64 << 20
 
 
 class CannotKeepError(Exception):
@@ -64,7 +70,7 @@ def reduce_file(writer: GraphWriter, file: Any) -> Reduced:
             file.flush()
         except OSError as error:
             raise CannotKeepError(what, f"it could not be flushed: {error}") from None
-    position = _position(file)
+    position = _position(writer, file)
     options: dict[str, Any] = {}
     if isinstance(file, io.TextIOWrapper):
         options = {"encoding": file.encoding, "errors": file.errors}
@@ -73,15 +79,39 @@ def reduce_file(writer: GraphWriter, file: Any) -> Reduced:
     return rebuild.open_file, (type(file).__name__, path, file.mode, position, options)
 
 
-def _position(file: Any) -> int:
+def _position(writer: GraphWriter, file: Any) -> int:
     try:
         return int(file.tell())
     except OSError:
         pass
-    # `for line in file` reads ahead and disables tell(); the decoder knows what it still holds.
-    raise CannotKeepError(
-        "an open file", "its position is not known while a `for` loop over it is unfinished"
-    )
+    # `for line in file` reads ahead and disables tell() until the loop ends.
+    if not writer.flush_files:
+        return 0
+    position = _position_by_rest(file)
+    if position is None:
+        raise CannotKeepError(
+            "an open file", "its position is not known while a `for` loop over it is unfinished"
+        )
+    return position
+
+
+def _position_by_rest(file: Any) -> int | None:
+    """Where a text file stands, by reading what is left of it and going back there.
+
+    None where that is not exact or not cheap: a big file, an encoding with a state.
+    """
+    encoding = codecs.lookup(file.encoding).name
+    if encoding not in _STATELESS or os.fstat(file.fileno()).st_size > _SMALL:
+        return None
+    with open(file.name, "rb") as again:
+        whole = again.read()
+    rest = file.read()
+    tail = rest.encode(encoding, file.errors)
+    if not whole.endswith(tail):  # line ends were translated ("\r\n" on disk)
+        tail = rest.replace("\n", "\r\n").encode(encoding, file.errors)
+    position = len(whole) - len(tail)
+    file.seek(position)
+    return position if whole.endswith(tail) else None
 
 
 def _closed_file(file: Any) -> Reduced:
@@ -145,21 +175,23 @@ def reduce_future(writer: GraphWriter, future: Any) -> Any:
     raise CannotKeepError("the future of unfinished work", "the work ends with its thread")
 
 
+#: Types of which objects are made anew rather than copied.
+REBUILT: dict[type, Callable[[Any, Any], Any]] = {
+    io.TextIOWrapper: reduce_file,
+    io.BufferedReader: reduce_file,
+    io.BufferedWriter: reduce_file,
+    io.BufferedRandom: reduce_file,
+    io.FileIO: reduce_file,
+    _thread.LockType: reduce_lock,
+    type(threading.RLock()): reduce_rlock,
+    concurrent.futures.ThreadPoolExecutor: reduce_pool,
+    concurrent.futures.Future: reduce_future,
+}
+
+
 def register(writer: GraphWriter) -> None:
     """Teach `writer` the rebuilders of this module."""
-    writer.handlers.update(
-        {
-            io.TextIOWrapper: reduce_file,
-            io.BufferedReader: reduce_file,
-            io.BufferedWriter: reduce_file,
-            io.BufferedRandom: reduce_file,
-            io.FileIO: reduce_file,
-            _thread.LockType: reduce_lock,
-            type(threading.RLock()): reduce_rlock,
-            concurrent.futures.ThreadPoolExecutor: reduce_pool,
-            concurrent.futures.Future: reduce_future,
-        }
-    )
+    writer.handlers.update(REBUILT)
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "memmap"):
         writer.handlers[numpy.memmap] = reduce_memmap

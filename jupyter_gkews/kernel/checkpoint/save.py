@@ -193,7 +193,7 @@ class _Save:
         layout = got.writer.buffers.layout()
         self.writer = writer = ChunkWriter(self.store, self.staging / "chunks", layout)
         writer.start()
-        prints = Fingerprints(frozenset(got.writer.losses))
+        prints = Fingerprints(self.user_ns, frozenset(got.writer.losses))
         self.expected = [prints.of(value) for value in got.values] if self.scratch else []
         while not writer.wait(0.05):
             self.check()
