@@ -153,6 +153,10 @@ export async function waitUntilPausable(
   await expect(toolbarButton(page)).toHaveAttribute('aria-disabled', 'false');
 }
 
+export function toast(page: IJupyterLabPageFixture, text: string): Locator {
+  return page.locator('.Toastify__toast').filter({ hasText: text });
+}
+
 /** Click Pause, answer the dialog, and wait for the card over the notebook. */
 export async function pause(page: IJupyterLabPageFixture): Promise<void> {
   await waitUntilPausable(page);

@@ -136,7 +136,10 @@ export class GkewsPanel extends ReactWidget {
   private _onExecuted(): void {
     clearTimeout(this._soon);
     if (this.isVisible) {
-      this._soon = setTimeout(() => this._askSurvives(), ASK_AFTER_CELL);
+      this._soon = setTimeout(() => {
+        this._askSurvives();
+        void this._options.model.refresh();
+      }, ASK_AFTER_CELL);
     }
   }
 

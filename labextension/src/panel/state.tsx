@@ -28,10 +28,11 @@ export function StateSection(
   const run = (command: string) =>
     void commands.execute(command, { kernelId: kernel.id });
   const failed = !active && kernel.reason !== null;
-  const facts = [
-    trans.__('since %1', localTime(kernel.since)),
-    ago(secondsSince(kernel.since), trans)
-  ];
+  const facts = [trans.__('since %1', localTime(kernel.since))];
+  const seconds = secondsSince(kernel.since);
+  if (seconds >= 60) {
+    facts.push(ago(seconds, trans));
+  }
   if (kernel.ram) {
     facts.push(trans.__('%1 in memory', size(kernel.ram)));
   }

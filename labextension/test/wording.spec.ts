@@ -1,0 +1,106 @@
+import type { KernelStatus, Operation } from '../src/tokens';
+import type { IView } from '../src/wording';
+import {
+  progressText,
+  provenanceLabel,
+  reasonText,
+  stateLabel,
+  statusLine
+} from '../src/wording';
+import { kernel, operation, result, trans } from './shapes';
+
+function view(
+  fields: Partial<KernelStatus>,
+  active: Operation | null = null,
+  ended: Operation | null = null
+): IView {
+  return { kernel: kernel(fields), active, ended };
+}
+
+const HOURS_AGO = new Date(Date.now() - 2 * 3600 * 1000 - 1000).toISOString();
+
+describe('the status line', () => {
+  it('shows share, bytes and time left of a pause', () => {
+    const active = operation({
+      bytes_done: 3_100_000_000,
+      bytes_total: 5_000_000_000,
+      eta_s: 12
+    });
+    expect(statusLine(view({ state: 'pausing' }, active), trans)).toBe(
+      'Pausing 62 %, 3.1 of 5.0 GB, 12 s left'
+    );
+  });
+
+  it('says what happens while there is nothing to measure', () => {
+    const active = operation({ phase: 'waiting_for_idle' });
+    expect(statusLine(view({ state: 'pausing' }, active), trans)).toBe(
+      'Pausing: Waiting for the running cell'
+    );
+  });
+
+  it('shows the age of a pause', () => {
+    expect(
+      statusLine(view({ state: 'paused', since: HOURS_AGO }), trans)
+    ).toBe('Paused 2 h');
+  });
+
+  it('counts what came back', () => {
+    const ended = operation({
+      kind: 'resume',
+      result: result({
+        provenance: 'recovered',
+        lost: [
+          { name: 'a', reason: null, cell: 1 },
+          { name: 'b', reason: null, cell: 2 }
+        ]
+      })
+    });
+    expect(
+      statusLine(view({ provenance: 'recovered' }, null, ended), trans)
+    ).toBe('Recovered: 41 kept, 2 lost');
+  });
+
+  it('says that a pause has failed, not that all is well', () => {
+    const fields = { reason: 'disk_full' };
+    expect(statusLine(view(fields, null, operation()), trans)).toBe(
+      'Pause failed'
+    );
+  });
+
+  it('says that a resume has failed while it is still paused', () => {
+    const fields = { state: 'paused' as const, reason: 'restore_failed' };
+    expect(statusLine(view(fields), trans)).toMatch(/resume failed/);
+  });
+
+  it('says when there is no pause for this kernel', () => {
+    expect(statusLine(view({ pausable: false }), trans)).toBe('Cannot pause');
+  });
+});
+
+it('tells the three ends of a resume apart by word, icon and tone', () => {
+  const labels = (['restored', 'recovered', 'fresh'] as const).map(end =>
+    provenanceLabel(end, trans)
+  );
+  for (const key of ['word', 'tone'] as const) {
+    expect(new Set(labels.map(label => label[key])).size).toBe(3);
+  }
+  expect(new Set(labels.map(({ icon }) => icon.name)).size).toBe(3);
+});
+
+it('shows fresh as fresh, also in the state', () => {
+  expect(stateLabel(view({ provenance: 'fresh' }), trans).word).toBe('Fresh');
+});
+
+it('never shows more than all of it', () => {
+  const text = progressText(
+    operation({ bytes_done: 12, bytes_total: 10 }),
+    trans
+  );
+  expect(text).toMatch(/^100 %/);
+});
+
+it('names the cell that made what is lost', () => {
+  expect(
+    reasonText({ reason: 'a generator: it could not be kept', cell: 12 }, trans)
+  ).toBe('A generator: it could not be kept. Made by cell [12].');
+});
