@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import GkewsError
 from ..kernel.protocol import CheckpointOrder
@@ -20,7 +21,9 @@ from .operations import utcnow
 from .records import PausedRecord
 from .requests import PauseRequest
 from .run import Run
-from .state import KernelEntry
+from .state import KernelEntry, died
+
+T = TypeVar("T")
 
 #: How long a kernel may take to notice that its checkpoint was cancelled (seconds).
 CANCEL_GRACE_S = 30.0
@@ -58,7 +61,7 @@ async def wait_for_idle(
     if request.when == "interrupt" and not on.talk.is_idle():
         await ctx.kernels.interrupt(on.entry.id)
     timeout_s = 0.0 if request.when == "now" else request.timeout_s
-    await run.unless_stopped(on.talk.wait_idle(timeout_s, then_hold=then_hold))
+    await _alive(run, on.talk.wait_idle(timeout_s, then_hold=then_hold))
     run.check()
 
 
@@ -80,9 +83,7 @@ async def write_checkpoint(
         if reason is not None and reason.reason == "cancelled":
             await on.talk.cancel(run.operation.id)
 
-    summary = await run.unless_stopped(
-        on.talk.checkpoint(order, run.progress), on_stop=cancel, grace_s=CANCEL_GRACE_S
-    )
+    summary = await _alive(run, on.talk.checkpoint(order, run.progress), on_stop=cancel)
     result, counts = run.result, summary.get("counts") or {}
     result.checkpoint = summary["id"]
     result.kept = int(counts.get("kept", 0))
@@ -135,6 +136,18 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
     entry.checkpoint = summary["id"]
     entry.paused_before = True
     entry.enter("paused", record.since)
+
+
+async def _alive(
+    run: Run, work: Awaitable[T], on_stop: Callable[[], Awaitable[None]] | None = None
+) -> T:
+    """Wait for what a kernel does; its death is told in the words of the operation."""
+    try:
+        return await run.unless_stopped(work, on_stop=on_stop, grace_s=CANCEL_GRACE_S)
+    except GkewsError as error:
+        if error.reason == "kernel_died" and error is not run.stop_reason:
+            raise died(run.operation.kind) from error
+        raise
 
 
 async def let_go(ctx: Context, on: Subject, run: Run) -> None:

@@ -83,7 +83,7 @@ async def resume(ctx: Context, on: Subject, run: Run) -> None:
 async def restore(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
     """Load `checkpoint` into a kernel; what a running one holds is saved first."""
     await asyncio.to_thread(ctx.store.manifest, checkpoint)
-    if on.entry.state != "paused":
+    if on.process.phase != "paused":
         await pausing.pause(ctx, on, run, PauseRequest(when="now"))
     before = on.entry.checkpoint
     run.result.saved_before = before

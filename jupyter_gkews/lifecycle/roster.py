@@ -15,7 +15,7 @@ from .operations import Operation
 from .pausing import Subject
 from .records import PausedRecord
 from .requests import PauseRequest
-from .state import KernelEntry
+from .state import KernelEntry, died
 
 
 class Roster:
@@ -172,14 +172,7 @@ class Roster:
     def _died(self, entry: KernelEntry) -> None:
         entry.paused_before = True  # from here on an empty kernel is not what the user had
         if entry.run is not None:
-            entry.run.stop(
-                GkewsError(
-                    "kernel_died",
-                    f"The kernel died during the {entry.run.operation.kind}.",
-                    "What it held since its last complete checkpoint is gone; "
-                    "that checkpoint is kept and can be restored.",
-                )
-            )
+            entry.run.stop(died(entry.run.operation.kind))
 
     def _launched(self, entry: KernelEntry) -> None:
         """A process was started; unless by a resume, it is empty."""

@@ -31,6 +31,16 @@ def age_s(since: str) -> float:
     return round(max(0.0, (datetime.now(timezone.utc) - then).total_seconds()), 3)
 
 
+def died(kind: str) -> GkewsError:
+    """`kernel_died` during an operation of this kind, before anything was released."""
+    return GkewsError(
+        "kernel_died",
+        f"The kernel died during the {kind}.",
+        "What it held since its last complete checkpoint is gone; "
+        "that checkpoint is kept and can be restored.",
+    )
+
+
 @dataclass
 class KernelEntry:
     """One kernel of this server."""

@@ -93,11 +93,12 @@ def test_a_restore_that_fails_leaves_the_kernel_paused_with_what_it_held(
     kernel = server.notebook("failing-restore.ipynb").ready()
     poison = server.root / "restore-poison"
     kernel.run(
-        "import os\n"
-        "def dies(path):\n"
+        "def make(cls, path):\n"
+        "    import os\n"
         "    if os.path.exists(path): os._exit(1)\n"
+        "    return cls()\n"
         "class Dies:\n"
-        f"    def __reduce__(self): return (dies, ({str(poison)!r},))\n"
+        f"    def __reduce__(self): return (make, (Dies, {str(poison)!r}))\n"
         "x = Dies()"
     )
     bad = kernel.do("checkpoint", {"name": "bad"})["result"]["checkpoint"]
