@@ -115,8 +115,10 @@ class ChunkWriter:
         with self._lock:
             mine = chunk.name not in self._claimed
             self._claimed.add(chunk.name)
-        if mine and not self._store.has_chunk(chunk.name, nbytes):
-            chunks.write_file(self._staging / chunk.name, [data])
+        path = self._staging / chunk.name
+        # the save may have started again without a name: what it wrote before is still there
+        if mine and not self._store.has_chunk(chunk.name, nbytes) and not path.exists():
+            chunks.write_file(path, [data])
             with self._lock:
                 self.new.append(chunk.name)
                 self.bytes_written += nbytes
