@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,16 +29,16 @@ deadly = Deadly()
 """
 
 
-def test_memory_that_was_written_for_the_first_try_is_used_by_the_second(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path / "store")
-    main: dict[str, Any] = vars(sys.modules["__main__"])
-    namespace: dict[str, Any] = {"__name__": main["__name__"]}
-    exec(CELL, namespace)
-    namespace["numbers"] = np.arange(1_000_000.0)  # 8 MB: a chunk of its own
+def test_memory_that_was_written_for_the_first_try_is_used_by_the_second(
+    store: CheckpointStore, namespace: Callable[..., dict[str, Any]]
+) -> None:
+    cells = namespace(CELL)
+    cells["numbers"] = np.arange(1_000_000.0)  # 8 MB: a chunk of its own
 
-    summary = save(namespace, store, checkpoint="second-try")
+    summary = save(cells, store, checkpoint="second-try")
 
     assert [row["name"] for row in summary["lost"]] == ["deadly"]
+    assert "loading it ends the process" in summary["lost"][0]["reason"]
     found: dict[str, Any] = {}
     restore(found, store, "second-try", verify="full")
-    assert np.array_equal(found["numbers"], namespace["numbers"])
+    assert np.array_equal(found["numbers"], cells["numbers"])
