@@ -14,13 +14,13 @@ from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
 np = pytest.importorskip("numpy")
 
 CELL = """
-import os
-
 class Deadly:
     def __reduce__(self):
         return (make, ())
 
 def make():
+    import os
+
     if os.environ.get("JUPYTER_GKEWS_SCRATCH"):
         os._exit(3)
     return Deadly()
