@@ -1,0 +1,70 @@
+"""Namespaces to save and stores to save them in; real processes on both sides."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
+
+CARRY = Path(__file__).with_name("carry.py")
+
+
+def in_a_process(what: str, folder: Path, rows: dict[str, Any]) -> dict[str, Any]:
+    """Run carry.py; returns its results by row."""
+    (folder / "rows.json").write_text(json.dumps(rows))
+    out = folder / f"{what}.json"
+    environ = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
+    done = subprocess.run(
+        [sys.executable, str(CARRY), what, str(folder / "store"), "rows.json", str(out)],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(out.read_text())
+    return result
+
+
+@pytest.fixture(scope="session")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, dict[str, Any]], Any]:
+    """Saves all rows of a family in one process and checks them in another, once a session."""
+    done: dict[str, Any] = {}
+
+    def carry(family: str, rows: dict[str, Any]) -> Any:
+        if family not in done:
+            folder = tmp_path_factory.mktemp(family)
+            saved = in_a_process("save", folder, rows)
+            done[family] = saved, in_a_process("check", folder, rows)
+        return done[family]
+
+    return carry
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CheckpointStore:
+    """An empty store."""
+    return CheckpointStore(tmp_path / "store")
+
+
+@pytest.fixture
+def namespace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Makes a `__main__` namespace by running cells, as a kernel has it."""
+
+    def make(*cells: str) -> dict[str, Any]:
+        module = types.ModuleType("__main__")
+        monkeypatch.setitem(sys.modules, "__main__", module)
+        for cell in cells:
+            exec(compile(cell, "<cell>", "exec", dont_inherit=True), vars(module))
+        return vars(module)
+
+    return make

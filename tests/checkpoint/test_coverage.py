@@ -1,0 +1,27 @@
+"""Every kind of object comes back as promised, in a new process."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import pytest
+
+from .rows_arrays import ROWS as ARRAYS
+from .rows_process import ROWS as PROCESS
+from .rows_python import ROWS as PYTHON
+
+FAMILIES = {"python": PYTHON, "arrays": ARRAYS, "process": PROCESS}
+
+
+@pytest.mark.parametrize(
+    ("family", "row"), [(family, row) for family, rows in FAMILIES.items() for row in rows]
+)
+def test_what_was_made_in_one_process_works_in_another(
+    carried: Callable[[str, dict[str, Any]], Any], family: str, row: str
+) -> None:
+    saved, checked = carried(family, FAMILIES[family])
+    assert "error" not in saved[row], saved[row]["error"]
+    assert "error" not in checked[row], checked[row]["error"]
+    lost = [loss["name"] for loss in saved[row]["summary"]["lost"]]
+    assert sorted(lost) == sorted(FAMILIES[family][row].get("lost", []))
+    assert checked[row]["lost"] == saved[row]["summary"]["lost"]
