@@ -42,18 +42,20 @@ class Chunk:
         return [self.name, self.nbytes, self.quick]
 
 
-def name_of(data: Any, algorithm: str = ALGORITHM) -> str:
-    """The name that `data` (any buffer) has as a chunk, by `algorithm`.
+def name_of(data: Any, algorithm: str | None = None) -> str:
+    """The name that `data` (any buffer) has as a chunk, by `algorithm` (else ALGORITHM).
 
     Raises LookupError if this process cannot compute it.
     """
+    algorithm = algorithm or ALGORITHM
     digest = hasher(algorithm)
     digest.update(data)
     return f"{algorithm}-{digest.hexdigest()}"
 
 
-def hasher(algorithm: str = ALGORITHM) -> Any:
+def hasher(algorithm: str | None = None) -> Any:
     """A hash object (`update`, `hexdigest`) for data that comes in pieces; LookupError as above."""
+    algorithm = algorithm or ALGORITHM
     if algorithm == "blake3":
         if _blake3 is None:
             raise LookupError("the blake3 package is not installed in this environment")
