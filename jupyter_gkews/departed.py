@@ -83,6 +83,8 @@ class DepartedClient:
         self._leave()
         channels = self._buffer().get("channels", {})
         for request in requests:
+            if request.msg_type == "execute_request":
+                self._provisioner.clients.outstanding.add(str(request.header.get("msg_id")))
             stream = channels.get(request.channel)
             if stream is not None and not stream.closed():
                 self._session.send_raw(stream, request.frames)

@@ -277,6 +277,10 @@ class KernelClient:
         restored = Restored(**{k: data[k] for k in Restored.__dataclass_fields__ if k in data})
         if restored.status != "ok":
             raise GkewsError.from_json(restored.error or {})
+        # Connected anew, to hear the events of the very first cell: sockets that were there before
+        # the process listened reconnect when they like.
+        self._disconnect()
+        self._connect()
         return restored
 
     # -- events and idleness ----------------------------------------------------------------

@@ -65,6 +65,7 @@ class PausableProvisioner(LocalProvisioner):
         self.on_launched: Callable[[], object] | None = None
         self._kernel: KernelProcess | None = None  # None: not a Python kernel, or not launched
         self._ports = PortHolder()
+        self._lost_ports: list[int] = []  # those that somebody took in the instant of the stop
         self._death_told = False
         self._end_untold = False  # the pause has ended, by a restart or a shutdown: not yet known
 
@@ -239,7 +240,7 @@ class PausableProvisioner(LocalProvisioner):
         await super().cleanup(restart=restart)
 
     def end_pause(self) -> None:
-        """The kernel is paused no more: a restart or a shutdown follows."""
+        """A restart or a shutdown follows: the kernel is paused no more."""
         if self.phase in ("paused", "resuming"):
             self.phase = "running"
             self._end_untold = True
@@ -323,6 +324,13 @@ class PausableProvisioner(LocalProvisioner):
         settings, km = self.settings, self.parent
         if self.phase != "paused" or settings is None or km is None:
             raise GkewsError("not_paused", "The kernel is not paused.")
+        taken = await self._ports.hold(km.ip, self._lost_ports, timeout_s=0.0)
+        if taken:
+            raise GkewsError(
+                "restore_failed",
+                f"Port {taken[0]} of this kernel was taken by another program.",
+                "The checkpoint is untouched: restore it into a new kernel, or end that program.",
+            )
         self.phase = "resuming"
         self.clients.tell(lambda client: client.kernel_starting())
         settings.restore_orders[self.kernel_id] = order
@@ -344,7 +352,16 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase != "resuming":
             raise GkewsError("not_paused", "The kernel is not resuming.")
         self.phase = "running"
+        self._watch_activity_anew()
         self.clients.tell(lambda client: client.kernel_released())
+
+    def _watch_activity_anew(self) -> None:
+        """The server's own watch must hear the first cell, or a long one is culled as idle."""
+        km = self.parent
+        mkm = getattr(km, "parent", None)
+        if mkm is not None and getattr(km, "_activity_stream", None) is not None:
+            mkm.stop_watching_activity(self.kernel_id)
+            mkm.start_watching_activity(self.kernel_id)
 
     async def resume_failed(self, error: GkewsError) -> None:
         """Kill what was started and be paused again; held cells are answered with `error`."""
@@ -373,9 +390,11 @@ class PausableProvisioner(LocalProvisioner):
         if km is None or km.transport != "tcp":
             return
         self._ports.release()
-        taken = await self._ports.hold(km.ip, list(km.ports))
-        if taken:
-            self.log.warning("Ports %s of paused kernel %s are taken", taken, self.kernel_id)
+        self._lost_ports = await self._ports.hold(km.ip, list(km.ports))
+        if self._lost_ports:
+            self.log.warning(
+                "Kernel %s is paused and lost ports %s", km.kernel_id, self._lost_ports
+            )
 
 
 __all__ = ["LaunchSettings", "PausableProvisioner", "PausedProcess", "StoppedProcess"]

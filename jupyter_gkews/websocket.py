@@ -24,7 +24,7 @@ from tornado.websocket import WebSocketClosedError
 from .departed import DepartedClient
 from .errors import GkewsError
 from .kernel.protocol import ACTION_PING, MSG_REQUEST
-from .paused_replies import Message, aborted, answer_while_paused, failed_cell, is_run_by_user
+from .paused_replies import IDLE, Message, aborted, answer_while_paused, failed_cell, is_run_by_user
 from .provisioning import PausableProvisioner
 
 if TYPE_CHECKING:
@@ -239,15 +239,23 @@ class PausableConnectionMixin(_Base):
             self._warm.set()
 
     def _answer(self, request: HeldRequest, messages: list[Message]) -> None:
-        for channel, msg_type, content in messages:
-            message = self.session.msg(msg_type, content, parent=request.header)
-            with contextlib.suppress(WebSocketClosedError):
-                if self.subprotocol == V1:
-                    data = serialize_msg_to_ws_v1(message, channel, self.session.pack)
-                    self.write_message(data, binary=True)
-                else:
-                    message["channel"] = channel
-                    self.write_message(json.dumps(message, default=json_default))
+        for each in messages:
+            self._send_to_browser(each, request.header)
+
+    def _send_to_browser(self, answer: Message, parent: dict[str, Any] | None) -> None:
+        channel, msg_type, content = answer
+        message = self.session.msg(msg_type, content, parent=parent)
+        hello = self._provisioner.hello if self._provisioner else None
+        if hello is not None:
+            # JupyterLab drops what it has not handled yet when a kernel's session id changes.
+            message["header"]["session"] = hello.session
+        with contextlib.suppress(WebSocketClosedError):
+            if self.subprotocol == V1:
+                data = serialize_msg_to_ws_v1(message, channel, self.session.pack)
+                self.write_message(data, binary=True)
+            else:
+                message["channel"] = channel
+                self.write_message(json.dumps(message, default=json_default))
 
     # -- what the provisioner tells (PausableConnection) ------------------------------------
 
@@ -302,6 +310,9 @@ class PausableConnectionMixin(_Base):
         provisioner = self._provisioner
         if provisioner is not None and provisioner.phase == "running":
             self._cold = False
+            # The new process says `starting` first, and the idle of our nudges is kept from the
+            # browser. For the user it has not started: it goes on.
+            self._send_to_browser(IDLE, None)
             self._pass_on()
 
     def _pass_on(self) -> None:

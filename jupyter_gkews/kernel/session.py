@@ -245,7 +245,7 @@ class KernelSession:
             checkpoint=checkpoint,
             name=name,
             kernel={"id": self.launch.kernel, "name": self.launch.kernel_name},
-            notebook=notebook or self.launch.notebook,
+            notebook=notebook or self.launch.notebook or os.environ.get("JPY_SESSION_NAME"),
             hidden=self.hidden_names(),
             extras=history_extras(self.shell),
             cell_of=self.cell_of,

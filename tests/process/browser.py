@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import uuid
 from dataclasses import dataclass, field
@@ -145,6 +146,15 @@ class Browser:
             return await asyncio.wait_for(wait(), timeout_s)
         except asyncio.TimeoutError:
             raise AssertionError(f"no end of {msg_id}: {self.so_far(msg_id)}") from None
+
+    async def hears_the_kernel(self) -> None:
+        """After a restart: ask for the kernel info until iopub is back, as JupyterLab does."""
+        for _ in range(100):
+            msg_id = self.send("kernel_info_request", {}, "control")
+            with contextlib.suppress(AssertionError):
+                await self.finished(msg_id, 0.3)
+                return
+        raise AssertionError("iopub did not come back")
 
     async def result(self, code: str, timeout_s: float = 40) -> Ran:
         """Run a cell and wait for its end."""

@@ -38,6 +38,7 @@ async def test_a_restart_of_a_paused_kernel_is_fresh(open_notebook, jp_fetch):
     assert response.code == 200
     assert ended == ["restart"]
     assert (await page.finished(waiting)).reply == {"status": "aborted"}
+    await page.hears_the_kernel()
     ran = await page.result("'x' in globals()")
     assert ran.text == "False"
     assert ran.reply["execution_count"] == 1
@@ -53,6 +54,7 @@ async def test_a_restart_after_a_resume_does_not_load_the_checkpoint_again(open_
     await notebook.pause()
     await notebook.resume()
     await notebook.app.kernel_manager.restart_kernel(notebook.kernel_id)
+    await page.hears_the_kernel()
     assert (await page.result("'x' in globals()")).text == "False"
 
 
@@ -119,6 +121,7 @@ async def test_a_kernel_that_crashes_is_restarted_fresh_after_a_resume(open_note
     await asyncio.wait_for(died.wait(), 10)
     await until(lambda: notebook.provisioner.launch != launch)
     await notebook.ready()
+    await page.hears_the_kernel()
     assert (await page.result("'x' in globals()")).text == "False"
 
 
@@ -138,6 +141,7 @@ async def test_a_kernel_that_dies_in_a_checkpoint_is_restarted_fresh(open_notebo
     assert notebook.provisioner.phase == "running"
     await until(lambda: notebook.provisioner.launch != launch)
     await notebook.ready()
+    await page.hears_the_kernel()
     assert (await page.result("'x' in globals()")).text == "False"
 
 
@@ -161,12 +165,12 @@ async def test_a_kernel_that_dies_while_it_loads_stays_paused(open_notebook, tmp
     page = await notebook.browser()
     switch = tmp_path / "die"
     await page.result(
-        "def revive():\n"
-        "    import os, signal\n"
-        f"    if os.path.exists({str(switch)!r}): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return 'alive'\n"
         "class Deadly:\n"
-        "    def __reduce__(self): return (revive, ())\n"
+        "    def __init__(self): self.state = 'alive'\n"
+        "    def __setstate__(self, state):\n"
+        "        import os, signal\n"
+        f"        if os.path.exists({str(switch)!r}): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        self.__dict__.update(state)\n"
         "x = Deadly()"
     )
     await notebook.pause()
@@ -179,7 +183,7 @@ async def test_a_kernel_that_dies_while_it_loads_stays_paused(open_notebook, tmp
     assert await notebook.km.is_alive()
     switch.unlink()
     await notebook.resume()
-    assert (await page.result("x")).text == "'alive'"
+    assert (await page.result("x.state")).text == "'alive'"
 
 
 async def test_a_cell_sent_while_the_checkpoint_is_taken_runs_if_the_pause_fails(open_notebook):
@@ -255,3 +259,83 @@ async def test_a_kernel_born_paused_has_no_process_until_it_is_resumed(open_note
     cell = new_page.run("x")
     await second.resume()
     assert (await new_page.finished(cell)).text == "'kept'"
+
+
+async def test_an_interrupt_while_the_checkpoint_is_taken_cancels_the_pause(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result(
+        "class Slow:\n"
+        "    def __getstate__(self):\n"
+        "        import time; time.sleep(30); return {}\n"
+        "x = Slow()"
+    )
+    pausing = asyncio.ensure_future(notebook.pause())
+    await until(lambda: notebook.provisioner.phase == "held")
+    await until(lambda: notebook.provisioner.kernel_info is not None)
+    while not pausing.done():
+        await notebook.km.interrupt_kernel()  # the first may come before the checkpoint begins
+        await asyncio.wait([pausing], timeout=0.5)
+    with pytest.raises(GkewsError) as caught:
+        await pausing
+    assert caught.value.reason == "cancelled"
+    assert notebook.provisioner.phase == "running"
+    assert (await page.result("1 + 1")).text == "2"
+
+
+async def test_a_cancelled_checkpoint_leaves_the_kernel_running(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result(
+        "class Slow:\n"
+        "    def __getstate__(self):\n"
+        "        import time; time.sleep(0.05); return {}\n"
+        "for n in range(400): globals()[f'slow{n}'] = Slow()"
+    )
+    await notebook.client.wait_idle(30, then_hold=True)
+    order = CheckpointOrder(uuid.uuid4().hex, uuid.uuid4().hex, hold=True)
+    steps: list[str] = []
+    taking = asyncio.ensure_future(
+        notebook.client.checkpoint(order, lambda progress: steps.append(progress.step))
+    )
+    await until(lambda: steps)
+    await notebook.client.cancel(order.operation)
+    with pytest.raises(GkewsError) as caught:
+        await taking
+    assert caught.value.reason == "cancelled"
+    notebook.provisioner.release()
+    assert (await page.result("n")).text == "399"
+
+
+async def test_a_port_that_was_taken_ends_the_resume_with_the_reason(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 1")
+    await notebook.pause()
+    notebook.provisioner._ports.release()
+    await asyncio.sleep(0)
+    port = notebook.km.shell_port
+    with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        thief.bind((notebook.km.ip, port))
+        thief.listen()
+        await notebook.provisioner._hold_ports()
+        with pytest.raises(GkewsError) as caught:
+            await notebook.resume()
+        assert caught.value.reason == "restore_failed"
+        assert str(port) in caught.value.message
+        assert notebook.provisioner.phase == "paused"
+    await notebook.resume()
+    assert (await page.result("x")).text == "1"
+
+
+async def test_the_server_sees_that_the_first_cell_after_a_resume_is_busy(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await notebook.pause()
+    cell = page.run("import time; time.sleep(30)")
+    await notebook.resume()
+    await until(lambda: notebook.km.execution_state == "busy", 10)
+    await notebook.km.interrupt_kernel()
+    await page.finished(cell)
+    await until(lambda: notebook.km.execution_state == "idle", 10)
