@@ -8,12 +8,13 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { IRunningSessions } from '@jupyterlab/running';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { notebookIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import { age, localTime, secondsSince, size } from './format';
-import { pauseIcon } from './icons';
+import { resumeIcon } from './icons';
 import { showProblem } from './problems';
 import type { IGkewsModel, KernelStatus } from './tokens';
 import { CommandIDs } from './tokens';
@@ -69,22 +70,23 @@ export class PausedNotebooks implements IRunningSessions.IManager {
       facts.unshift(size(checkpoint.bytes.total));
     }
     return {
-      icon: () => pauseIcon,
+      icon: () => notebookIcon,
       className: 'jp-gkews-Running-item',
       label: () => (
         <>
-          <span>{name}</span>
           <button
             type="button"
-            className="jp-gkews-Button jp-gkews-mod-quiet"
+            className="jp-gkews-IconButton"
+            title={trans.__('Resume %1', name)}
             aria-label={trans.__('Resume %1', name)}
             onClick={event => {
               event.stopPropagation();
               void commands.execute(CommandIDs.resume, { kernelId: kernel.id });
             }}
           >
-            {trans.__('Resume')}
+            <resumeIcon.react tag="span" className="jp-gkews-Icon" />
           </button>
+          {name}
         </>
       ),
       labelTitle: () =>

@@ -35,9 +35,9 @@ describe('how an operation ended', () => {
 
   it('says that nothing changed after a cancel', () => {
     const error = { reason: 'cancelled', message: 'Cancelled.', hint: '' };
-    expect(endText(operation({ ...ENDED, error }), 'demo.ipynb', trans)).toMatch(
-      /goes on as before/
-    );
+    expect(
+      endText(operation({ ...ENDED, error }), 'demo.ipynb', trans)
+    ).toMatch(/goes on as before/);
   });
 });
 
@@ -110,7 +110,11 @@ describe('notifications', () => {
     begin(false);
     model.say(operation());
     expect(shown()).toEqual([]);
-    const error = { reason: 'disk_full', message: 'The disk is full.', hint: '' };
+    const error = {
+      reason: 'disk_full',
+      message: 'The disk is full.',
+      hint: ''
+    };
     model.say(operation({ ...ENDED, error }));
     expect(shown()).toEqual([
       { type: 'error', message: 'demo.ipynb: The disk is full.' }

@@ -39,9 +39,9 @@ describe('the status line', () => {
   });
 
   it('shows the age of a pause', () => {
-    expect(
-      statusLine(view({ state: 'paused', since: HOURS_AGO }), trans)
-    ).toBe('Paused 2 h');
+    expect(statusLine(view({ state: 'paused', since: HOURS_AGO }), trans)).toBe(
+      'Paused 2 h'
+    );
   });
 
   it('counts what came back', () => {

@@ -2,6 +2,7 @@
  * The life of a paused notebook in a real browser, on a real server, with real kernels.
  */
 
+import { galata } from '@jupyterlab/galata';
 import * as fs from 'fs';
 import * as path from 'path';
 
@@ -274,4 +275,103 @@ test('a checkpoint is restored into the kernel from the panel', async ({
   await expect(toast(page, 'Recovered restore.ipynb')).toBeVisible();
   await runCells(page, 2);
   await expect(output(page, 2)).toContainText('then');
+});
+
+test('a checkpoint is restored into a new kernel, and the notebook moves to it', async ({
+  page
+}) => {
+  await openNotebook(page, 'anew.ipynb', ['x = "then"', 'x']);
+  await runCells(page, 0);
+  await waitUntilPausable(page);
+  const before = await kernelOf(page, 'anew.ipynb');
+  await statusItem(page).click();
+  await panelOf(page).getByRole('button', { name: 'Checkpoint now' }).click();
+  await expect(toast(page, 'Checkpoint of anew.ipynb')).toBeVisible();
+  await panelOf(page)
+    .getByRole('button', { name: /^Restore .* in a new kernel$/ })
+    .first()
+    .click();
+  await expect(statusItem(page)).toContainText('Recovered');
+  await waitUntilPausable(page);
+  expect((await kernelOf(page, 'anew.ipynb'))?.id).not.toBe(before?.id);
+  await runCells(page, 1);
+  await expect(output(page, 1)).toContainText('then');
+});
+
+test('a discarded notebook keeps neither its kernel nor its checkpoint', async ({
+  page
+}) => {
+  await openNotebook(page, 'discard.ipynb', ['x = 3']);
+  await runCells(page, 0);
+  await pause(page);
+  const kernel = await kernelOf(page, 'discard.ipynb');
+  await page.sidebar.openTab('jp-running-sessions');
+  const item = page.locator('.jp-gkews-Running-item');
+  await item.hover();
+  await item.locator('.jp-RunningSessions-itemShutdown').click();
+  await page
+    .locator('.jp-Dialog')
+    .getByRole('button', { name: 'Discard' })
+    .click();
+  await expect(item).toHaveCount(0);
+  await expect
+    .poll(() =>
+      fs.existsSync(path.join(STORE, 'checkpoints', kernel?.checkpoint ?? ''))
+    )
+    .toBe(false);
+  expect(await kernelOf(page, 'discard.ipynb')).toBeUndefined();
+});
+
+test.describe('with the setting that a run does not resume', () => {
+  test.use({
+    mockSettings: {
+      ...galata.DEFAULT_SETTINGS,
+      'jupyter_gkews:plugin': { resumeOnRun: false }
+    }
+  });
+
+  test('a cell that is run in a paused notebook stays paused', async ({
+    page
+  }) => {
+    await openNotebook(page, 'setting.ipynb', ['x = 3', 'x']);
+    await runCells(page, 0);
+    await pause(page);
+    await expect(overlay(page)).toContainText('resume before you run a cell');
+    await startCell(page, 1);
+    await expect(output(page, 1)).toContainText(/paused/i);
+    expect((await kernelOf(page, 'setting.ipynb'))?.state).toBe('paused');
+    await overlay(page).getByRole('button', { name: 'Resume' }).click();
+    await expect(overlay(page)).toHaveCount(0);
+    await runCells(page, 1);
+    await expect(output(page, 1)).toContainText('3');
+  });
+});
+
+test.describe('with the setting that asks only when something is lost', () => {
+  test.use({
+    mockSettings: {
+      ...galata.DEFAULT_SETTINGS,
+      'jupyter_gkews:plugin': { skipDialogWhenNothingLost: true }
+    }
+  });
+
+  test('a pause begins at once, or asks when something would be lost', async ({
+    page
+  }) => {
+    await openNotebook(page, 'unasked.ipynb', [
+      'x = 3',
+      'gen = (i for i in range(3))'
+    ]);
+    await runCells(page, 0);
+    await waitUntilPausable(page);
+    await button(page, 'Pause').click();
+    await expect(overlay(page)).toContainText('Paused since');
+    await runCells(page, 1);
+    await waitUntilPausable(page);
+    await button(page, 'Pause').click();
+    await expect(page.locator('.jp-Dialog')).toContainText('cannot be kept');
+    await page.keyboard.press('Escape');
+    await expect(page.locator('.jp-Dialog')).toHaveCount(0);
+    expect((await kernelOf(page, 'unasked.ipynb'))?.state).toBe('running');
+  });
 });

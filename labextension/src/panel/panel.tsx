@@ -75,7 +75,7 @@ export class GkewsPanel extends ReactWidget {
     const props = { model, commands, trans };
     return (
       <div className="jp-gkews-Panel-content">
-        <header className="jp-gkews-Panel-header">
+        <div className="jp-gkews-Panel-header">
           <h2>{trans.__('Pause and Resume')}</h2>
           {current.path && (
             <p title={current.path}>
@@ -88,7 +88,7 @@ export class GkewsPanel extends ReactWidget {
                 : PathExt.basename(current.path)}
             </p>
           )}
-        </header>
+        </div>
         {model.problem && <Problem problem={model.problem} />}
         {view ? (
           <>

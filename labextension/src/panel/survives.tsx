@@ -94,7 +94,9 @@ export function FateTotals(props: {
           <li key={fate} className={`jp-gkews-mod-${count ? tone : 'none'}`}>
             <icon.react tag="span" className="jp-gkews-Icon" />
             <strong>{count}</strong> {word}
-            {bytes >= 1000 && <span className="jp-gkews-Muted">{size(bytes)}</span>}
+            {bytes >= 1000 && (
+              <span className="jp-gkews-Muted">{size(bytes)}</span>
+            )}
           </li>
         );
       })}
