@@ -301,7 +301,10 @@ def table(first: Round, second: Round, checks: Checks, seconds: float) -> str:
             f"{'ok  ' if good else 'WRONG'} {what}{f': {detail[:400]}' if not good else ''}"
         )
     lines.append(rule)
-    verdict = f"WRONG: {'; '.join(checks.failed)}" if checks.failed else "Everything came back."
+    lost = ", ".join(sorted(EXPECTED_LOST))
+    verdict = f"Everything came back, but for `{lost}`, as announced."
+    if checks.failed:
+        verdict = f"WRONG: {'; '.join(checks.failed)}"
     lines.append(f"{verdict} ({len(checks.rows)} checks, {seconds:.0f} s)")
     return "\n".join(lines)
 

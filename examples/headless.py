@@ -7,13 +7,16 @@ loopback only, and it is ended by its own pid. Nothing here knows what a cell co
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
+import queue
 import secrets
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -200,10 +203,31 @@ class Kernel:
             header=[f"Authorization: token {server.token}"],
             http_no_proxy=["127.0.0.1", "localhost"],
         )
+        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def close(self) -> None:
         """Close the websocket; the kernel is the server's and goes on."""
-        self._socket.close()
+        with contextlib.suppress(OSError, websocket.WebSocketException):
+            self._socket.send_close()  # the server answers by closing, which ends the reader
+        self._reader.join(5)
+        self._socket.shutdown()
+
+    def _read(self) -> None:
+        # All the time, also while nobody waits for a message: reading answers the server's pings,
+        # and without an answer it closes the socket after half a minute.
+        try:
+            while True:
+                if self._socket.sock is not None and hasattr(socket, "TCP_QUICKACK"):
+                    # Linux forgets this after a while. Without it each cell takes 40 ms longer:
+                    # the server's next small message waits until the last is acknowledged.
+                    self._socket.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+                data = self._socket.recv()
+                if isinstance(data, str) and data:
+                    self._messages.put(json.loads(data))
+        except (OSError, websocket.WebSocketException):
+            self._messages.put(None)  # closed, by us or by the server
 
     def pid(self) -> int:
         """The kernel's process id, as it says itself."""
@@ -255,13 +279,12 @@ class Kernel:
         outcome, reply, idle = Outcome(), None, False
         deadline = time.monotonic() + timeout_s
         while reply is None or not idle:
-            self._socket.settimeout(max(deadline - time.monotonic(), 0.01))
-            if self._socket.sock is not None and hasattr(socket, "TCP_QUICKACK"):
-                # Linux forgets this after a while. Without it each cell takes 40 ms longer: the
-                # server's next small message waits until the last one is acknowledged.
-                self._socket.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-            data = self._socket.recv()
-            message = json.loads(data) if isinstance(data, str) else {}
+            try:
+                message = self._messages.get(timeout=max(deadline - time.monotonic(), 0.01))
+            except queue.Empty:
+                raise TimeoutError(f"the cell has not ended after {timeout_s} s") from None
+            if message is None:
+                raise ConnectionError("the server closed the websocket")
             if message.get("parent_header", {}).get("msg_id") != request:
                 continue
             kind, content = message["msg_type"], message["content"]

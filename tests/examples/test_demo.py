@@ -60,7 +60,7 @@ def test_the_demo_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
     work = tmp_path / "work"
     done = run_demo(work)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Everything came back." in done.stdout
+    assert "Everything came back" in done.stdout
     assert "RANDOM weights" in done.stdout  # said plainly
     assert "WRONG" not in done.stdout
     for label in ("bytes written", "kernel memory paused", "pause, s a phase", "lost"):
