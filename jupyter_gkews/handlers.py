@@ -148,7 +148,7 @@ class KernelHandler(GkewsHandler):
         only(body, "auto_resume")
         if not isinstance(body.get("auto_resume"), bool):
             raise bad_request("'auto_resume' must be true or false.")
-        self.lifecycle.set_auto_resume(kernel_id, body["auto_resume"])
+        await self.lifecycle.set_auto_resume(kernel_id, body["auto_resume"])
         self.reply(self.lifecycle.roster.describe(kernel_id))
 
 

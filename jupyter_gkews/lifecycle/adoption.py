@@ -42,7 +42,7 @@ async def _adopt_one(ctx: Context, record: PausedRecord) -> bool:
     if (reason := why_not(ctx, record)) is not None:
         ctx.log.info("Paused kernel %s is not taken over: %s", record.kernel, reason)
         return False
-    if not await asyncio.to_thread(ctx.records.claim, record.kernel):
+    if not await _claim(ctx, record.kernel):
         ctx.log.info("Paused kernel %s is another server's", record.kernel)
         return False
     path = ctx.kernels.api_path(record.notebook or "")
@@ -55,3 +55,12 @@ async def _adopt_one(ctx: Context, record: PausedRecord) -> bool:
     await ctx.kernels.give_session(record.kernel, path)
     ctx.log.info("Paused kernel %s of %s is taken over", record.kernel, path)
     return True
+
+
+async def _claim(ctx: Context, kernel: str) -> bool:
+    """Own the record; tried again, for a server that only looks has it locked for a moment."""
+    for _ in range(5):
+        if await asyncio.to_thread(ctx.records.claim, kernel):
+            return True
+        await asyncio.sleep(0.05)
+    return False

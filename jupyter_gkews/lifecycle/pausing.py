@@ -135,6 +135,7 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
     run.result.released = {"ram": stopped.ram, "vram": stopped.vram}
     entry.checkpoint = summary["id"]
     entry.paused_before = True
+    entry.notebook = record.notebook
     entry.enter("paused", record.since)
 
 

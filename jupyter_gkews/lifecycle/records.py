@@ -10,8 +10,9 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,12 @@ class PausedRecord:
 
 
 class PausedRecords:
-    """The records in one store, and which of them this server owns."""
+    """The records in one store, and which of them this server owns. May be used by threads."""
 
     def __init__(self, store: Path) -> None:
         self._dir = store / "paused"
         self._locks: dict[str, int] = {}
+        self._changing = threading.RLock()
 
     def __iter__(self) -> Iterator[PausedRecord]:
         """All readable records, whoever owns them."""
@@ -62,10 +64,10 @@ class PausedRecords:
 
     def claim(self, kernel: str) -> bool:
         """Own the record of `kernel`, if no other live server does."""
-        if kernel in self._locks:
-            return True
-        if not _ID.fullmatch(kernel):
-            return False
+        with self._changing:
+            return kernel in self._locks or (bool(_ID.fullmatch(kernel)) and self._lock(kernel))
+
+    def _lock(self, kernel: str) -> bool:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._dir / f"{kernel}.lock"
         while True:
@@ -90,12 +92,13 @@ class PausedRecords:
 
     def owned_elsewhere(self, kernel: str) -> bool:
         """Whether another live server owns the record."""
-        if kernel in self._locks or not (self._dir / f"{kernel}.lock").exists():
+        with self._changing:
+            if kernel in self._locks or not (self._dir / f"{kernel}.lock").exists():
+                return False
+            if not self.claim(kernel):
+                return True
+            self.give_up(kernel)
             return False
-        if not self.claim(kernel):
-            return True
-        self.give_up(kernel)
-        return False
 
     def write(self, record: PausedRecord) -> None:
         """Write the record of a kernel and own it; durable on return.
@@ -103,35 +106,51 @@ class PausedRecords:
         Raises `disk_full`, `store_not_writable`, or `paused_elsewhere` if another live server
         has a paused kernel of this id.
         """
-        try:
-            if not self.claim(record.kernel):
-                raise GkewsError(
-                    "paused_elsewhere",
-                    "Another server on this machine holds a paused kernel with the same id.",
-                    "The kernel runs on untouched. Resume or shut down the other one first.",
-                )
-            write_json(self._dir / f"{record.kernel}.json", record, durable=True)
-            self._sync()
-        except OSError as error:
-            self.give_up(record.kernel)
-            raise as_typed(error, self._dir.parent) from error
+        with self._changing:
+            try:
+                if not self.claim(record.kernel):
+                    raise GkewsError(
+                        "paused_elsewhere",
+                        "Another server on this machine holds a paused kernel with the same id.",
+                        "The kernel runs on untouched. Resume or shut down the other one first.",
+                    )
+                write_json(self._dir / f"{record.kernel}.json", record, durable=True)
+                self._sync()
+            except OSError as error:
+                self.give_up(record.kernel)
+                raise as_typed(error, self._dir.parent) from error
+
+    def update(self, kernel: str, **changes: Any) -> None:
+        """Change fields of the record that this server owns; nothing if there is none (any more).
+
+        Raises `disk_full`, `store_not_writable`; the record is then as it was.
+        """
+        with self._changing:
+            record = self.get(kernel) if kernel in self._locks else None
+            if record is None:
+                return
+            try:
+                write_json(self._dir / f"{kernel}.json", replace(record, **changes), durable=True)
+            except OSError as error:
+                raise as_typed(error, self._dir.parent) from error
 
     def remove(self, kernel: str) -> None:
         """Delete the record of a kernel that this server owns; its checkpoint stays."""
-        if kernel not in self._locks:
-            return
-        (self._dir / f"{kernel}.json").unlink(missing_ok=True)
-        self._sync()
-        # unlinked while still locked, so that whoever opened it before sees that it is gone
-        (self._dir / f"{kernel}.lock").unlink(missing_ok=True)
-        os.close(self._locks.pop(kernel))
+        with self._changing:
+            if kernel not in self._locks:
+                return
+            (self._dir / f"{kernel}.json").unlink(missing_ok=True)
+            # unlinked while still locked: whoever opened it before us sees that it is gone
+            (self._dir / f"{kernel}.lock").unlink(missing_ok=True)
+            os.close(self._locks.pop(kernel))
 
     def give_up(self, kernel: str) -> None:
         """Own the record no longer; the record itself stays for the next server."""
-        if (fd := self._locks.pop(kernel, None)) is not None:
-            if not (self._dir / f"{kernel}.json").exists():
-                (self._dir / f"{kernel}.lock").unlink(missing_ok=True)
-            os.close(fd)
+        with self._changing:
+            if (fd := self._locks.pop(kernel, None)) is not None:
+                if not (self._dir / f"{kernel}.json").exists():
+                    (self._dir / f"{kernel}.lock").unlink(missing_ok=True)
+                os.close(fd)
 
     def close(self) -> None:
         """Give up all records."""

@@ -4,6 +4,7 @@ deaths, restarts, ends, magics. Starts no operation itself: it calls what `Lifec
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ class Roster:
         self._pause, self._resume = pause, resume
         self._entries: dict[str, KernelEntry] = {}
         self._closing = False
+        self._noting: set[asyncio.Task[None]] = set()
 
     # -- what is there ---------------------------------------------------------------------
 
@@ -111,6 +113,7 @@ class Roster:
         on.process.auto_resume = record.auto_resume
         entry = on.entry
         entry.checkpoint, entry.since = record.checkpoint, record.since
+        entry.notebook = record.notebook
         entry.survives, entry.paused_before = record.survives, True
         self.tell(entry)
 
@@ -131,7 +134,7 @@ class Roster:
             entry.talk.close()
         self.tell(entry)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """The server stops: what happens to kernels from now on is not the user's doing."""
         self._closing = True
         for entry in self._entries.values():
@@ -140,6 +143,7 @@ class Roster:
             if entry.talk is not None:
                 entry.talk.close()
                 entry.talk = None
+        await asyncio.gather(*self._noting)
 
     # -- callbacks of the process and the kernel -------------------------------------------
 
@@ -200,16 +204,20 @@ class Roster:
             self._ctx.announcer.checkpoints(entry.id, entry.checkpoint)
 
     def _follow_rename(self, entry: KernelEntry, notebook: str | None) -> None:
-        """Write the notebook's new path into the record of a paused kernel."""
-        if entry.state != "paused" or not notebook or not self._ctx.records.owned(entry.id):
+        """Note the notebook's new path in the record of a paused kernel."""
+        if entry.state != "paused" or entry.run is not None or not notebook:
             return
-        record = self._ctx.records.get(entry.id)
-        if record is not None and record.notebook != notebook:
-            record.notebook = notebook
-            try:
-                self._ctx.records.write(record)
-            except GkewsError as error:
-                self._ctx.log.warning("The new path of %s was not kept: %s", entry.id, error)
+        if entry.notebook is not None and entry.notebook != notebook:
+            task = asyncio.create_task(self._note_path(entry, notebook))
+            self._noting.add(task)
+            task.add_done_callback(self._noting.discard)
+        entry.notebook = notebook
+
+    async def _note_path(self, entry: KernelEntry, notebook: str) -> None:
+        try:
+            await asyncio.to_thread(self._ctx.records.update, entry.id, notebook=notebook)
+        except GkewsError as error:
+            self._ctx.log.warning("The new path of %s was not kept: %s", entry.id, error)
 
 
 def _foreign() -> GkewsError:

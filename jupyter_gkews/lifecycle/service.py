@@ -212,14 +212,11 @@ class Lifecycle:
         """`status`'s kernels; asks no kernel anything."""
         return [self.roster.describe(kernel_id) for kernel_id in self._ctx.kernels.ids()]
 
-    def set_auto_resume(self, kernel_id: str, value: bool) -> None:
+    async def set_auto_resume(self, kernel_id: str, value: bool) -> None:
         """Whether running a cell resumes the kernel; remembered over a server restart."""
         on = self.roster.subject(kernel_id)
         on.process.auto_resume = value
-        record = self._ctx.records.get(kernel_id) if self._ctx.records.owned(kernel_id) else None
-        if record is not None:
-            record.auto_resume = value
-            self._ctx.records.write(record)
+        await asyncio.to_thread(self._ctx.records.update, kernel_id, auto_resume=value)
         self.roster.tell(on.entry)
 
     async def survives(self, kernel_id: str) -> dict[str, Any]:
@@ -286,7 +283,7 @@ class Lifecycle:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.roster.close()
+        await self.roster.close()
 
     def close(self) -> None:
         """Let the next server have the records of the kernels that are paused."""

@@ -55,6 +55,7 @@ class KernelEntry:
     run: Run | None = None  # the operation that runs
     last_operation: Operation | None = None
     paused_before: bool = False
+    notebook: str | None = None  # as in the record of a paused kernel, absolute
     survives: dict[str, Any] | None = None  # the last table, with "as_of"
 
     def enter(self, state: str, since: str | None = None) -> None:

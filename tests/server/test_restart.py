@@ -156,37 +156,25 @@ def test_a_paused_kernel_whose_kernelspec_is_gone_is_offered_as_a_checkpoint_onl
     assert list((server.store / "paused").iterdir()) == []
 
 
-def test_a_notebook_that_was_renamed_while_paused_is_found_again(start_server) -> None:
+def test_a_new_name_the_last_table_and_the_own_setting_are_remembered(start_server) -> None:
     server = start_server()
-    kernel_id = pause_some(server, "old.ipynb")["old.ipynb"]
+    kernel = server.notebook("old.ipynb").ready()
+    kernel.run("x = 1")
+    table = server.get(f"gkews/kernels/{kernel.id}/survives")
+    kernel.do("pause")
+    server.ask("PATCH", f"gkews/kernels/{kernel.id}", {"auto_resume": False})
     server.ask("PATCH", "api/contents/old.ipynb", {"path": "new.ipynb"})
     session = server.get("api/sessions")[0]["id"]
     server.ask("PATCH", f"api/sessions/{session}", {"path": "new.ipynb", "name": "new.ipynb"})
     server.stop()
-    server = start_server()
-    assert sessions(server) == {"new.ipynb": kernel_id}
-    assert server.kernel_of("new.ipynb").run("x") == "'old.ipynb'"
 
-
-def test_whether_a_cell_resumes_the_kernel_is_remembered(start_server) -> None:
     server = start_server()
-    kernel_id = pause_some(server, "manual.ipynb")["manual.ipynb"]
-    server.ask("PATCH", f"gkews/kernels/{kernel_id}", {"auto_resume": False})
-    server.stop()
-    server = start_server()
-    assert server.get(f"gkews/kernels/{kernel_id}")["auto_resume"] is False
-
-
-def test_a_table_of_what_survives_is_remembered(start_server) -> None:
-    server = start_server()
-    kernel = server.notebook("table.ipynb").ready()
-    kernel.run("x = 1")
-    path = f"gkews/kernels/{kernel.id}/survives"
-    table = server.get(path)
-    kernel.do("pause")
-    server.stop()
-    server = start_server()
-    assert server.get(path) == {**table, "stale": True}
+    assert sessions(server) == {"new.ipynb": kernel.id}
+    again = server.kernel_of("new.ipynb")
+    assert again.status["auto_resume"] is False
+    assert server.get(f"gkews/kernels/{kernel.id}/survives") == {**table, "stale": True}
+    again.do("resume")
+    assert again.run("x") == "1"
 
 
 def test_nothing_is_taken_over_where_that_is_turned_off(start_server) -> None:
