@@ -402,7 +402,8 @@ for i in range(1, 200000):
     n = Node(i)
     tail.next, n.prev = n, tail
     tail = n
-del n""",
+del n
+gen = (i for i in head.__dict__)""",
         "check": """
 k = 0
 n = head
@@ -417,6 +418,7 @@ while node is not None:
     following = node.next
     node.next = node.prev = None
     node = following""",
+        "lost": ["gen"],
     },
     "deeply_nested_lists": {
         "setup": """

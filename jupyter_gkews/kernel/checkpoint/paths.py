@@ -25,43 +25,58 @@ def holders(
     found: dict[str, list[tuple[str, Loss]]] = {}
     for name, value in names.items():
         seen: set[int] = set()
-        queue: list[tuple[Any, str]] = [(value, name)]
-        for obj, path in queue:
+        # (object, position of its holder in this list, step from the holder to it)
+        queue: list[tuple[Any, int, str]] = [(value, -1, name)]
+        for position, (obj, _, _) in enumerate(queue):
             if id(obj) in seen:
                 continue
             seen.add(id(obj))
             loss = wanted.get(id(obj))
             if loss is not None:
-                found.setdefault(name, []).append((path, loss))
+                found.setdefault(name, []).append((_path(queue, position), loss))
                 continue
             budget -= 1
             if budget < 0:
                 return found
-            queue.extend(_parts(obj, path))
+            queue.extend((part, position, step) for part, step in _parts(obj))
     return found
+
+
+def _path(queue: list[tuple[Any, int, str]], position: int) -> str:
+    """The steps from the name to an object; the middle of a long way is left out."""
+    steps = []
+    while position >= 0:
+        _, position, step = queue[position]
+        steps.append(step)
+    steps.reverse()
+    if len(steps) > 12:
+        steps[6:-5] = [" ... "]
+    return "".join(steps)
 
 
 _ATOMS = (int, float, complex, str, bytes, type(None), types.ModuleType, type)
 
 
-def _parts(obj: Any, path: str) -> list[tuple[Any, str]]:
-    if isinstance(obj, _ATOMS):
+def _parts(obj: Any) -> list[tuple[Any, str]]:
+    # By the real type: isinstance would ask a proxy's __class__, which is the user's code.
+    cls = type(obj)
+    if issubclass(cls, _ATOMS):
         return []
     parts: list[tuple[Any, str]] = []
-    if isinstance(obj, (list, tuple)):
-        parts = [(part, f"{path}[{i}]") for i, part in enumerate(obj) if gc.is_tracked(part)]
-    elif isinstance(obj, dict):
+    if issubclass(cls, (list, tuple)):
+        parts = [(part, f"[{i}]") for i, part in enumerate(obj) if gc.is_tracked(part)]
+    elif issubclass(cls, dict):
         for key, part in obj.items():
-            parts.append((part, f"{path}[{key!r}]" if isinstance(key, (str, int)) else path))
-    elif isinstance(obj, (set, frozenset)):
-        parts = [(part, path) for part in obj]
-    elif isinstance(obj, types.FunctionType):
+            parts.append((part, f"[{key!r}]" if isinstance(key, (str, int)) else ""))
+    elif issubclass(cls, (set, frozenset)):
+        parts = [(part, "") for part in obj]
+    elif issubclass(cls, types.FunctionType):
         for cell in obj.__closure__ or ():
-            parts += [(content, f"{path} (closure)") for content in functions.cell_content(cell)]
+            parts += [(content, " (closure)") for content in functions.cell_content(cell)]
     try:
         attributes = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
+    except Exception:  # a property of that name, a lazy object of C
         return parts
     if isinstance(attributes, dict):
-        parts += [(part, f"{path}.{name}") for name, part in attributes.items()]
+        parts += [(part, f".{name}") for name, part in attributes.items()]
     return parts

@@ -187,7 +187,9 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
         found = {id(loss) for parts in held.values() for _, loss in parts}
         for _, loss in reader.failed:
             known_there = held.get(loss.where, [])
-            same = any((l.what, l.reason) == (loss.what, loss.reason) for _, l in known_there)
+            same = any(
+                (other.what, other.reason) == (loss.what, loss.reason) for _, other in known_there
+            )
             # A class that is gone is told once, by the objects that needed it.
             if id(loss) not in found and not same and loss.where in named:
                 held.setdefault(loss.where, []).append((f"a part of {loss.where}", loss))
