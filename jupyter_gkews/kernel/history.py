@@ -19,7 +19,8 @@ def history_extras(shell: Any) -> dict[str, Any]:
         "Out": dict(shell.user_ns.get("_oh", {})),
         "last_outputs": [getattr(hook, name, "") for name in ("_", "__", "___")],
         "directories": list(history.dir_hist),
-        "execution_count": shell.execution_count,
+        # Within a cell (%checkpoint) its input is stored already and the count not yet raised.
+        "execution_count": max(shell.execution_count, len(history.input_hist_parsed)),
     }
 
 

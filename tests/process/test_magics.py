@@ -43,6 +43,24 @@ async def test_checkpoint_saves_and_shows_what_it_kept(open_notebook):
     assert "Last checkpoint 'night run'" in ran.text
 
 
+async def test_a_checkpoint_taken_within_a_cell_comes_back_after_that_cell(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    events: asyncio.Queue[dict] = asyncio.Queue()
+    notebook.client.subscribe(events.put_nowait)
+    await page.result("x = 'first'")
+    await page.result("%checkpoint")
+    await page.result("x = 'changed'")
+    event = await asyncio.wait_for(events.get(), 10)
+    await notebook.pause()
+    notebook.checkpoint = event["checkpoint"]["id"]
+    await notebook.resume()
+    ran = await page.result("x, In[2]")
+    assert ran.text == "('first', \"get_ipython().run_line_magic('checkpoint', '')\")"
+    assert ran.reply["execution_count"] == 3
+    assert (await page.result("In[3]")).text == "'x, In[2]'"
+
+
 async def test_survives_lists_every_variable_with_its_fate_and_cell(open_notebook):
     notebook = await open_notebook()
     page = await notebook.browser()

@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gkews.errors import GkewsError
 
+from .browser import V1
 from .notebook import until
 
 
@@ -99,6 +100,24 @@ async def test_what_extensions_ask_does_not_wake_a_paused_kernel(open_notebook):
     assert asked == []
     await notebook.resume()
     assert (await page.finished(hidden)).reply["status"] == "ok"
+
+
+@pytest.mark.parametrize("protocol", [V1, None])
+async def test_a_paused_kernel_answers_its_control_channel_truthfully(open_notebook, protocol):
+    notebook = await open_notebook()
+    page = await notebook.browser(protocol=protocol)
+    await notebook.pause()
+
+    async def ask(msg_type, content):
+        return (await page.finished(page.send(msg_type, content, "control"))).reply
+
+    assert (await ask("interrupt_request", {}))["status"] == "ok"
+    debug = await ask("debug_request", {"command": "debugInfo", "seq": 4, "type": "request"})
+    assert (debug["success"], debug["request_seq"]) == (False, 4)
+    assert "paused" in debug["message"]
+    assert (await ask("shutdown_request", {"restart": False}))["status"] == "error"
+    assert (await ask("usage_request", {}))["status"] == "aborted"
+    assert notebook.provisioner.phase == "paused"
 
 
 async def test_with_auto_resume_off_a_cell_is_refused_with_the_reason(open_notebook):
