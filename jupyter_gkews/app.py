@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
 from jupyter_events.schema_registry import SchemaRegistryException
 from jupyter_server._tz import utcnow
@@ -21,18 +21,48 @@ from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
-from .kernel.checkpoint.store import CheckpointStore
 from .launching import LaunchSettings
 from .lifecycle.announcer import Announcer
 from .lifecycle.context import Context, Settings
 from .lifecycle.records import PausedRecords
 from .lifecycle.service import Lifecycle
 from .running import RunningKernels
-from .websocket import pausable_connection_class
+
+if TYPE_CHECKING:
+    from .kernel.checkpoint.store import CheckpointStore
 
 PROVISIONER = "gkews-provisioner"
 #: A browser waits at most so long (seconds) for the paused kernels to be taken over.
 ADOPTION_TIMEOUT_S = 15.0
+
+
+class StoreAtFirstUse:
+    """The checkpoint store, imported (with its hash functions) when it is first asked."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def _store(self) -> CheckpointStore:
+        from .kernel.checkpoint.store import CheckpointStore
+
+        return CheckpointStore(self.root)
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """As CheckpointStore."""
+        return self._store.summaries()
+
+    def summary(self, checkpoint: str) -> dict[str, Any]:
+        """As CheckpointStore."""
+        return self._store.summary(checkpoint)
+
+    def manifest(self, checkpoint: str) -> object:
+        """As CheckpointStore."""
+        return self._store.manifest(checkpoint)
+
+    def delete(self, checkpoint: str) -> int:
+        """As CheckpointStore."""
+        return self._store.delete(checkpoint)
 
 
 class GkewsApp(ExtensionApp):
@@ -105,7 +135,7 @@ class GkewsApp(ExtensionApp):
     def initialize_settings(self) -> None:
         """Build the pieces and hook them into the server."""
         server = self.serverapp
-        store = CheckpointStore(Path(self.store_dir).expanduser().absolute())
+        store = StoreAtFirstUse(Path(self.store_dir).expanduser().absolute())
         launch = LaunchSettings(store=store.root, runtime=Path(jupyter_runtime_dir()) / "gkews")
         kernels = RunningKernels(
             server.kernel_manager, server.session_manager, server.contents_manager, launch, self.log
@@ -131,16 +161,14 @@ class GkewsApp(ExtensionApp):
             )
         )
         kernels.watch(
+            first=self._prepare_for_kernels,
             came=self.lifecycle.roster.attach,
             went=self.lifecycle.roster.detach,
             may_cull=self.lifecycle.is_settled,
         )
-        self._use_our_provisioner()
         if server.event_logger is not None:
             with contextlib.suppress(SchemaRegistryException):  # registered by an earlier app
                 server.event_logger.register_event_schema(LIFECYCLE_SCHEMA)
-        key = "kernel_websocket_connection_class"
-        self.settings[key] = pausable_connection_class(self.settings[key])
         self._count_paused_as_idle()
         if self.adopt_paused:
             self._adopt_soon()
@@ -164,7 +192,16 @@ class GkewsApp(ExtensionApp):
         if logger is not None:
             logger.emit(schema_id=LIFECYCLE_SCHEMA_ID, data=dict(data))
 
-    def _use_our_provisioner(self) -> None:
+    def _prepare_for_kernels(self) -> None:
+        """What costs time and only kernels need: done before the first one starts."""
+        from jupyter_client.provisioning.factory import KernelProvisionerFactory
+
+        from .websocket import pausable_connection_class
+
+        # over whatever is configured, or was put there by another extension
+        settings = self.serverapp.web_app.settings
+        key = "kernel_websocket_connection_class"
+        settings[key] = pausable_connection_class(settings[key])
         # by the trait, not by the environment variable, which leaks into the kernels
         factory = KernelProvisionerFactory.instance(parent=self.serverapp)
         if factory.default_provisioner_name == "local-provisioner":

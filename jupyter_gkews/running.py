@@ -1,7 +1,8 @@
 """The kernels of the running server as `lifecycle` sees them, and our hooks on their manager.
 
 Wraps methods on the manager's instance, so that it works under a user's own manager class.
-Decides nothing: who is told what happens with it, does.
+Decides nothing: who is told what happens with it, does. What only kernels need is imported with
+the first kernel, not at the server's start.
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ import os
 import posixpath
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import psutil
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 from jupyter_server._tz import utcnow
 from jupyter_server.utils import ApiPath, to_os_path
 
 from .errors import GkewsError
-from .kernel_client import UNTRACKED_MESSAGE_TYPES, KernelClient
+from .kernel.protocol import MSG_EVENT, MSG_REPLY, MSG_REQUEST
 from .launching import LaunchSettings, PausedProcess
 from .lifecycle.interfaces import KernelFacts
-from .provisioning import PausableProvisioner
+
+if TYPE_CHECKING:
+    from .kernel_client import KernelClient
+    from .provisioning import PausableProvisioner
+
+#: Messages that are not the user's activity.
+OURS = (MSG_REQUEST, MSG_REPLY, MSG_EVENT)
 
 
 class RunningKernels:
@@ -47,12 +53,17 @@ class RunningKernels:
     def watch(
         self,
         *,
+        first: Callable[[], None],
         came: Callable[[str], None],
         went: Callable[[str], None],
         may_cull: Callable[[str], bool],
     ) -> None:
-        """Tell of kernels that come and go, and keep the culler from those it may not touch."""
+        """Tell of kernels that come and go, and keep the culler from those it may not touch.
+
+        `first` is called once, just before the first kernel starts.
+        """
         manager = self._kernels
+        untold = [first]
         start, remove, cull = (
             manager.start_kernel,
             manager.remove_kernel,
@@ -60,6 +71,8 @@ class RunningKernels:
         )
 
         async def start_kernel(*args: Any, **kwargs: Any) -> str:
+            while untold:
+                untold.pop()()
             kernel_id = cast("str", await ensure_async(start(*args, **kwargs)))
             came(kernel_id)
             return kernel_id
@@ -77,10 +90,7 @@ class RunningKernels:
         manager.remove_kernel = remove_kernel
         manager.cull_kernel_if_idle = cull_kernel_if_idle
         manager.gkews_launch = self._launch
-        manager.untracked_message_types = [
-            *manager.untracked_message_types,
-            *UNTRACKED_MESSAGE_TYPES,
-        ]
+        manager.untracked_message_types = [*manager.untracked_message_types, *OURS]
 
     def hold_sessions_until(self, ready: Callable[[], Any]) -> Callable[[], None]:
         """Let nobody see the sessions before `ready()` was awaited; call the result to end it.
@@ -154,17 +164,23 @@ class RunningKernels:
 
     def process(self, kernel_id: str) -> PausableProvisioner | None:
         """The provisioner of a kernel, where it is ours."""
+        from .provisioning import PausableProvisioner
+
         provisioner = getattr(self._manager_of(kernel_id), "provisioner", None)
         return provisioner if isinstance(provisioner, PausableProvisioner) else None
 
     def talk(self, kernel_id: str) -> KernelClient:
         """A client of a kernel whose provisioner is ours."""
+        from .kernel_client import KernelClient
+
         provisioner = self.process(kernel_id)
         if provisioner is None:
             raise GkewsError("not_pausable", "The kernel's provisioner is not ours.")
         return KernelClient(self._manager_of(kernel_id), provisioner)
 
     def _ram(self, kernel_id: str) -> int | None:
+        import psutil
+
         provisioner = self.process(kernel_id)
         if provisioner is None or provisioner.phase == "paused" or provisioner.hello is None:
             return None

@@ -13,7 +13,8 @@ def size(count: int | float | None) -> str:
     value = float(count)
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(value) < 999.5 or unit == "TB":
-            return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 99.95 else f"{value:.1f} {unit}"
+            whole = unit == "B" or abs(value) >= 99.95
+            return f"{value:.0f} {unit}" if whole else f"{value:.1f} {unit}"
         value /= 1000
     raise AssertionError("not reached")
 

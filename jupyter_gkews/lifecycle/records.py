@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import GkewsError
-from ..kernel.checkpoint.store import as_typed
 from ..kernel.protocol import read_json, write_json
 
 FORMAT = 1
@@ -118,7 +117,7 @@ class PausedRecords:
                 self._sync()
             except OSError as error:
                 self.give_up(record.kernel)
-                raise as_typed(error, self._dir.parent) from error
+                raise self._typed(error) from error
 
     def update(self, kernel: str, **changes: Any) -> None:
         """Change fields of the record that this server owns; nothing if there is none (any more).
@@ -132,7 +131,7 @@ class PausedRecords:
             try:
                 write_json(self._dir / f"{kernel}.json", replace(record, **changes), durable=True)
             except OSError as error:
-                raise as_typed(error, self._dir.parent) from error
+                raise self._typed(error) from error
 
     def remove(self, kernel: str) -> None:
         """Delete the record of a kernel that this server owns; its checkpoint stays."""
@@ -156,6 +155,11 @@ class PausedRecords:
         """Give up all records."""
         for kernel in list(self._locks):
             self.give_up(kernel)
+
+    def _typed(self, error: OSError) -> GkewsError:
+        from ..kernel.checkpoint.store import as_typed  # not needed for a server's start
+
+        return as_typed(error, self._dir.parent)
 
     def _sync(self) -> None:
         fd = os.open(self._dir, os.O_RDONLY)
