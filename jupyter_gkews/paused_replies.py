@@ -29,7 +29,7 @@ def answer_while_paused(
     """The answer to a request other than a cell, or None if it has to wait for the kernel."""
     reply: dict[str, Any]
     if msg_type == "kernel_info_request":
-        if kernel_info is None:
+        if not kernel_info:
             return None
         reply = {**kernel_info, "status": "ok"}
     elif msg_type == "comm_info_request":

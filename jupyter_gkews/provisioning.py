@@ -166,7 +166,7 @@ class PausableProvisioner(LocalProvisioner):
         born = settings.born_paused.pop(self.kernel_id, None) if settings else None
         if born is not None:
             self.phase = "paused"
-            self.kernel_info = born.kernel_info
+            self.kernel_info = born.kernel_info or None
             self.cwd = kwargs.get("cwd", Path.cwd())
             await self._hold_ports()
             return self.connection_info
@@ -365,14 +365,13 @@ class PausableProvisioner(LocalProvisioner):
 
     async def resume_failed(self, error: GkewsError) -> None:
         """Kill what was started and be paused again; held cells are answered with `error`."""
-        if self.phase not in ("paused", "resuming"):
-            return
-        await self._kill_processes()
-        if self.phase not in ("paused", "resuming"):  # restarted or shut down in the meantime
-            return
-        self.phase = "paused"
-        await self._hold_ports()
-        self.clients.tell(lambda client: client.resume_failed(error))
+        if self.phase == "resuming":
+            await self._kill_processes()
+            if self.phase == "resuming":  # else it was restarted or shut down in the meantime
+                self.phase = "paused"
+                await self._hold_ports()
+        if self.phase == "paused":
+            self.clients.tell(lambda client: client.resume_failed(error))
 
     # -- ports and cells ---------------------------------------------------------------------
 

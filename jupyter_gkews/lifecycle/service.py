@@ -185,6 +185,8 @@ class Lifecycle:
             error = _as_gkews_error(raised)
             if error.reason == "internal":
                 self._ctx.log.exception("A %s of kernel %s failed", run.operation.kind, entry.id)
+            if run.operation.kind != "pause" and on.process.phase == "paused":
+                await on.process.resume_failed(error)  # cells may wait that nothing was started for
         run.finish(error)
         entry.run, entry.last_operation = None, run.operation
         entry.last_error = None if error is None or error.reason == "cancelled" else error
