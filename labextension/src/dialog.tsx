@@ -94,6 +94,8 @@ export class PauseDialogBody extends ReactWidget {
             {trans.__(
               'A cell is running. The pause waits for it, unless you interrupt it.'
             )}
+            {!table &&
+              ` ${trans.__('What survives is known when it has ended.')}`}
           </p>
         )}
         {!table && !problem && (
@@ -101,7 +103,7 @@ export class PauseDialogBody extends ReactWidget {
             {trans.__('Looking through the variables')}
           </p>
         )}
-        {problem && !table && <Problem problem={problem} />}
+        {problem && !table && !busy && <Problem problem={problem} />}
         {table && (
           <>
             {table.stale && (

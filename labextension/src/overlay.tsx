@@ -17,7 +17,7 @@ import { ProgressBar } from './progress';
 import type { IGkewsModel } from './tokens';
 import { CommandIDs } from './tokens';
 import type { IView } from './wording';
-import { activity, progressText, viewOf } from './wording';
+import { activity, percent, progressText, viewOf } from './wording';
 
 /** What the card says; null where there shall be none. */
 export type CardFace = {
@@ -121,9 +121,11 @@ export class PausedOverlay extends ReactWidget {
           {active && (
             <>
               <ProgressBar operation={active} trans={trans} />
-              <p className="jp-gkews-Overlay-hint">
-                {progressText(active, trans)}
-              </p>
+              {percent(active) !== null && (
+                <p className="jp-gkews-Overlay-hint">
+                  {progressText(active, trans)}
+                </p>
+              )}
             </>
           )}
         </div>

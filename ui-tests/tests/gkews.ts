@@ -16,6 +16,9 @@ export const STORE = path.join(HOME, 'data', 'gkews');
 /** Galata's test, but opened on a notebook, where no launcher is to be waited for. */
 export const test = galataTest.extend({
   autoGoto: false,
+  // Galata would hide from the page every kernel and session that the page has not started.
+  kernels: null,
+  sessions: null,
   waitForApplication: async ({ baseURL: _ }, use) => {
     await use(async page => {
       await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });

@@ -224,7 +224,7 @@ test('a pause that waits can be cancelled from the panel', async ({ page }) => {
   await page.getByRole('button', { name: 'After this cell' }).click();
   await toolbarButton(page).click();
   await panelOf(page).getByRole('button', { name: 'Cancel' }).click();
-  await expect(toast(page, 'Cancelled.')).toBeVisible();
+  await expect(toast(page, 'Cancelled.')).toBeVisible({ timeout: 45_000 });
   await expect(button(page, 'Pause')).toBeVisible();
   expect((await kernelOf(page, 'cancel.ipynb'))?.state).toBe('running');
   fs.writeFileSync(gate, '');

@@ -12,6 +12,7 @@ import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
 import {
   activity,
+  percent,
   progressText,
   provenanceSentence,
   stateLabel
@@ -68,9 +69,11 @@ export function StateSection(
       {active && (
         <>
           <ProgressBar operation={active} trans={trans} />
-          <p className="jp-gkews-Muted jp-gkews-Numbers">
-            {progressText(active, trans)}
-          </p>
+          {percent(active) !== null && (
+            <p className="jp-gkews-Muted jp-gkews-Numbers">
+              {progressText(active, trans)}
+            </p>
+          )}
         </>
       )}
       {!active && !kernel.pausable && kernel.why_not && (

@@ -257,6 +257,8 @@ export function SurvivesSection(
   const table = model.survives(id);
   const problem = model.survivesProblem(id);
   const pending = model.survivesPending(id);
+  // No failure: a kernel is asked between cells.
+  const busy = problem?.reason === 'kernel_busy';
   return (
     <section
       className="jp-gkews-Section jp-gkews-Survives"
@@ -275,14 +277,16 @@ export function SurvivesSection(
           <refreshIcon.react tag="span" className="jp-gkews-Icon" />
         </button>
       </div>
-      {problem && <Problem problem={problem} />}
-      {!table && !problem && (
+      {problem && !busy && <Problem problem={problem} />}
+      {!table && (busy || !problem) && (
         <p className="jp-gkews-Empty">
-          {pending
-            ? trans.__('Looking through the variables')
-            : view.kernel.state === 'paused'
-              ? trans.__('Known again after the resume.')
-              : trans.__('Not asked yet.')}
+          {busy
+            ? trans.__('Known when the running cell has ended.')
+            : pending
+              ? trans.__('Looking through the variables')
+              : view.kernel.state === 'paused'
+                ? trans.__('Known again after the resume.')
+                : trans.__('Not asked yet.')}
         </p>
       )}
       {table && (
