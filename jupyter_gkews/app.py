@@ -29,6 +29,7 @@ from .lifecycle.service import Lifecycle
 from .running import RunningKernels
 
 if TYPE_CHECKING:
+    from .kernel.checkpoint.manifest import Manifest
     from .kernel.checkpoint.store import CheckpointStore
 
 PROVISIONER = "gkews-provisioner"
@@ -56,7 +57,7 @@ class StoreAtFirstUse:
         """As CheckpointStore."""
         return self._store.summary(checkpoint)
 
-    def manifest(self, checkpoint: str) -> object:
+    def manifest(self, checkpoint: str) -> Manifest:
         """As CheckpointStore."""
         return self._store.manifest(checkpoint)
 

@@ -148,6 +148,22 @@ class Kernels(Protocol):
         """Take a kernel without a process off the server's list again."""
 
 
+class ManifestFacts(Protocol):
+    """What a checkpoint's manifest says of its contents."""
+
+    @property
+    def created(self) -> str: ...  # noqa: D102
+
+    @property
+    def variables(self) -> list[dict[str, Any]]: ...  # noqa: D102
+
+    @property
+    def process(self) -> list[dict[str, Any]]: ...  # noqa: D102
+
+    @property
+    def bytes(self) -> dict[str, int]: ...  # noqa: D102
+
+
 class Store(Protocol):
     """The checkpoint store."""
 
@@ -158,7 +174,7 @@ class Store(Protocol):
 
     def summary(self, checkpoint: str) -> dict[str, Any]: ...  # noqa: D102
 
-    def manifest(self, checkpoint: str) -> object: ...  # noqa: D102
+    def manifest(self, checkpoint: str) -> ManifestFacts: ...  # noqa: D102
 
     def delete(self, checkpoint: str) -> int: ...  # noqa: D102
 

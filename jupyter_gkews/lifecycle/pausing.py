@@ -118,7 +118,6 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
             notebook=ctx.kernels.facts(entry.id).notebook,
             auto_resume=process.auto_resume,
             kernel_info=process.kernel_info,
-            survives=entry.survives,
         )
         await asyncio.to_thread(ctx.records.write, record)
         try:

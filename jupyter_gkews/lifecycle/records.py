@@ -35,7 +35,6 @@ class PausedRecord:
     auto_resume: bool = True
     kernel_info: dict[str, Any] | None = None
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"} in bytes
-    survives: dict[str, Any] | None = None  # the last table, with "as_of"
     format: int = FORMAT
 
 

@@ -5,7 +5,7 @@ deaths, restarts, ends, magics. Starts no operation itself: it calls what `Lifec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ class Roster:
         self._pause, self._resume = pause, resume
         self._entries: dict[str, KernelEntry] = {}
         self._closing = False
-        self._noting: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     # -- what is there ---------------------------------------------------------------------
 
@@ -105,6 +105,7 @@ class Roster:
         entry.talk = self._ctx.kernels.talk(kernel_id)
         entry.talk.subscribe(partial(self._said, entry))
         self.tell(entry)
+        self._background(self._tell_when_ready(entry))
 
     def take_over(self, record: PausedRecord) -> None:
         """A paused kernel of a dead server is ours now."""
@@ -114,7 +115,7 @@ class Roster:
         entry = on.entry
         entry.checkpoint, entry.since = record.checkpoint, record.since
         entry.notebook = record.notebook
-        entry.survives, entry.paused_before = record.survives, True
+        entry.paused_before = True
         self.tell(entry)
 
     def detach(self, kernel_id: str) -> None:
@@ -143,7 +144,7 @@ class Roster:
             if entry.talk is not None:
                 entry.talk.close()
                 entry.talk = None
-        await asyncio.gather(*self._noting)
+        await asyncio.gather(*self._tasks)
 
     # -- callbacks of the process and the kernel -------------------------------------------
 
@@ -189,6 +190,19 @@ class Roster:
         if entry.run is None:
             entry.enter("running")
         self.tell(entry)
+        self._background(self._tell_when_ready(entry))
+
+    async def _tell_when_ready(self, entry: KernelEntry) -> None:
+        """Tell once the kernel has said hello (or will not): only then it can be paused."""
+        pause = 0.05
+        while not self._closing and entry.id in self._ctx.kernels:
+            process = self._ctx.kernels.process(entry.id)
+            why = process.why_not_pausable() if process is not None else None
+            if why is None or why.reason != "kernel_starting":
+                self.tell(entry)
+                return
+            await asyncio.sleep(pause)
+            pause = min(1.0, pause * 1.5)
 
     def _said(self, entry: KernelEntry, event: dict[str, Any]) -> None:
         """An event from the kernel: a magic was used."""
@@ -208,10 +222,13 @@ class Roster:
         if entry.state != "paused" or entry.run is not None or not notebook:
             return
         if entry.notebook is not None and entry.notebook != notebook:
-            task = asyncio.create_task(self._note_path(entry, notebook))
-            self._noting.add(task)
-            task.add_done_callback(self._noting.discard)
+            self._background(self._note_path(entry, notebook))
         entry.notebook = notebook
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _note_path(self, entry: KernelEntry, notebook: str) -> None:
         try:

@@ -17,6 +17,7 @@ from . import pausing, resuming
 from .adoption import adopt
 from .book import OperationBook
 from .context import Context
+from .interfaces import ManifestFacts
 from .operations import PHASES, Operation, utcnow
 from .pausing import Subject
 from .requests import PauseRequest
@@ -225,6 +226,9 @@ class Lifecycle:
         """What a pause would keep; the last table where the kernel cannot be asked now."""
         on = self.roster.subject(kernel_id)
         entry = on.entry
+        if on.process.phase == "paused" and entry.checkpoint is not None:
+            manifest = await asyncio.to_thread(self._ctx.store.manifest, entry.checkpoint)
+            return {"kernel": kernel_id, **_table_of(manifest), "stale": True}
         if entry.state == "running" and entry.run is None and on.talk.is_idle():
             if (why := on.process.why_not_pausable()) is not None:
                 raise why
@@ -304,6 +308,17 @@ class Lifecycle:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _table_of(manifest: ManifestFacts) -> dict[str, Any]:
+    """What survives, as the checkpoint of a paused kernel has it."""
+    total = manifest.bytes.get("total", 0)
+    return {
+        "variables": manifest.variables,
+        "process": manifest.process,
+        "bytes": {"kept": total, "to_write": 0, "already_stored": total},
+        "as_of": manifest.created,
+    }
 
 
 def _as_gkews_error(error: BaseException) -> GkewsError:

@@ -330,8 +330,11 @@ def test_survives_tells_the_last_table_where_the_kernel_cannot_be_asked(server: 
     assert (busy["stale"], busy["as_of"]) == (True, table["as_of"])
     assert busy["variables"] == table["variables"]
     kernel.answer(cell)
+    kernel.run("later = 1")
     kernel.do("pause")
-    assert server.get(path)["stale"] is True
+    paused = server.get(path)
+    assert paused["stale"] is True
+    assert "later" in [v["name"] for v in paused["variables"]], "it is the checkpoint's own table"
 
 
 def test_survives_of_a_busy_kernel_that_was_never_asked_is_refused(server: LiveServer) -> None:
