@@ -230,6 +230,7 @@ class KernelClient:
                 await self.cancel(order.operation)
                 await self.release(order.operation)
             raise
+        self._provisioner.reported_vram = int(reply.get("vram", 0))
         return dict(reply["checkpoint"])
 
     async def cancel(self, operation: str) -> None:

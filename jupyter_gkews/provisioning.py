@@ -57,6 +57,7 @@ class PausableProvisioner(LocalProvisioner):
         self.phase: Phase = "running"
         self.kernel_info: dict[str, Any] | None = None
         self.auto_resume = True
+        self.reported_vram = 0  # bytes, by the kernel's own word at its last checkpoint
         self.clients = KernelClients()
         self.launch_listeners: list[Callable[[], object]] = []
         self.on_run_requested: Callable[[], object] | None = None
@@ -285,7 +286,7 @@ class PausableProvisioner(LocalProvisioner):
             raise
         await self._hold_ports()
         self.clients.tell(lambda client: client.kernel_stopped())
-        return StoppedProcess(ram=held.ram, vram=held.vram)
+        return StoppedProcess(ram=held.ram, vram=held.vram or self.reported_vram)
 
     async def _kill_processes(self) -> None:
         """SIGKILL the process group and the kernel behind a wrapper; wait until both are gone."""

@@ -42,7 +42,8 @@ EVENT_TOPIC = b"gkews"
 # {"action": ACTION_SURVIVES}. Control: {"action": ACTION_CANCEL | ACTION_RELEASE, "operation": id}
 # or {"action": ACTION_PING}.
 # Replies: {"status": "ok", ...} or {"status": "error", "reason", "message", "hint"}.
-#   checkpoint -> {"checkpoint": summary}      (CheckpointStore.summary, see kernel/checkpoint)
+#   checkpoint -> {"checkpoint": summary, "vram": bytes that the process knows to hold on GPUs}
+#                 (CheckpointStore.summary, see kernel/checkpoint)
 #   survives   -> {"survives": {"variables", "process", "bytes"}}   (DESIGN's shape, less "kernel")
 #   ping       -> {"busy": bool, "holding": operation id or None}
 ACTION_CHECKPOINT = "checkpoint"

@@ -133,7 +133,8 @@ class KernelSession:
         try:
             if content.get("action") == ACTION_CHECKPOINT:
                 order = CheckpointOrder(**{k: v for k, v in content.items() if k != "action"})
-                reply = {"status": "ok", "checkpoint": self._checkpoint_for(order)}
+                summary = self._checkpoint_for(order)
+                reply = {"status": "ok", "checkpoint": summary, "vram": held_vram()}
                 holding = order.operation if order.hold else None
             elif content.get("action") == ACTION_SURVIVES:
                 reply = {"status": "ok", "survives": self.survives()}
@@ -346,6 +347,20 @@ def flush_open_files() -> None:
             with contextlib.suppress(Exception):  # a broken file must not keep us from pausing
                 if not obj.closed and obj.writable():
                     obj.flush()
+
+
+def held_vram() -> int:
+    """Bytes that torch's allocator holds on GPUs (less than the process does: its context is
+    not counted); 0 without torch. For servers that cannot ask the driver.
+    """
+    torch = sys.modules.get("torch")
+    try:
+        if torch is None or not torch.cuda.is_initialized():
+            return 0
+        count = torch.cuda.device_count()
+        return sum(int(torch.cuda.memory_reserved(index)) for index in range(count))
+    except Exception:  # a torch without CUDA, or a broken one: this number is no reason to fail
+        return 0
 
 
 def start(run_dir: str) -> KernelSession | None:
