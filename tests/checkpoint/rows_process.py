@@ -100,4 +100,42 @@ assert os.path.basename(os.getcwd()) == 'sub' and sys.path[0] == '/extra' and os
 assert 'HF_TOKEN' not in os.environ and warnings.filters[0][1].pattern == 'boo'
 os.chdir('..')""",
     },
+    "a_logger_with_a_file": {
+        "setup": """
+import logging
+log = logging.getLogger('mine')
+log.setLevel(logging.INFO)
+log.propagate = False
+log.addHandler(logging.FileHandler('mine.log'))
+log.addHandler(logging.StreamHandler())
+log.info('before')""",
+        "check": """
+import logging, sys
+assert logging.getLogger('mine') is log and log.level == logging.INFO and not log.propagate
+assert log.handlers[1].stream is sys.stderr
+log.removeHandler(log.handlers[1])
+log.info('after')
+log.debug('never')
+assert open('mine.log').read() == 'before\\nafter\\n'""",
+    },
+    "finalizers_of_a_test_load_touch_no_file": {
+        "setup": """
+import os
+class Owner:
+    def __init__(self, path): self.path = path
+    def __del__(self): os.path.exists(self.path) and os.unlink(self.path)
+class Bad:
+    def __getstate__(self): return 1
+    def __setstate__(self, state): raise ValueError('bad')
+open('owned.txt', 'w').write('mine')
+owner = Owner(os.path.abspath('owned.txt'))
+bad = Bad()""",
+        "check": """
+assert open('owned.txt').read() == 'mine' and owner.path.endswith('owned.txt')
+del owner
+report.values = None
+import os
+assert not os.path.exists('owned.txt')""",
+        "lost": ["bad"],
+    },
 }

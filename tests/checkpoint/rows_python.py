@@ -517,4 +517,31 @@ f = d['f']""",
 d['k'] = 4
 assert f() == 4 and f.__globals__ is d""",
     },
+    "views_of_bytes": {
+        "setup": """
+data = bytearray(b'abcdef')
+view = memoryview(data)
+part = view[2:4]
+frozen = memoryview(b'xyz')[1:]
+numbers = memoryview(data).cast('H')""",
+        "check": """
+view[0] = 65
+part[0] = 66
+assert data == b'AbBdef' and bytes(part) == b'Bd' and bytes(frozen) == b'yz' and frozen.readonly
+assert len(numbers) == 3 and numbers.format == 'H'""",
+    },
+    "an_object_with_a_hostile_class": {
+        "setup": """
+class Hostile:
+    @property
+    def __class__(self): raise RuntimeError('who asks?')
+class Proxy:
+    def __getattr__(self, name): raise RuntimeError('proxy ' + name)
+hostile = [Hostile()]
+proxy = Proxy()
+ok = [1]""",
+        "check": """
+assert ok == [1] and hostile is not None""",
+        "lost": ["hostile[0]", "Hostile"],
+    },
 }

@@ -31,7 +31,8 @@ p = P(1)
 data = bytearray(3_000_000)
 def f(): return p.x + 1
 ''', namespace)
-summary = save.save(namespace, stores.CheckpointStore(store), checkpoint="one", hidden=hidden | {"hidden"})
+hidden |= {"hidden"}
+summary = save.save(namespace, stores.CheckpointStore(store), checkpoint="one", hidden=hidden)
 back = {"__name__": "__main__"}
 restore.restore(back, stores.CheckpointStore(store), "one", verify="full")
 assert back["f"]() == 2 and back["p"] == back["P"](1) and "root" not in back

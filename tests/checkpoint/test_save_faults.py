@@ -182,3 +182,24 @@ def test_a_save_from_another_thread_works_too(store: CheckpointStore, live: dict
     thread.start()
     thread.join()
     assert result[0]["counts"]["kept"] == 3
+
+
+def test_memory_that_a_thread_changes_meanwhile_is_stored_as_it_was_at_some_moment(
+    store: CheckpointStore, live: dict[str, Any]
+) -> None:
+    stop, big = threading.Event(), live["big"]
+
+    def spin() -> None:
+        while not stop.is_set():
+            big[::512] += 1
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        save(live, store, checkpoint="moving", prove=False)
+    finally:
+        stop.set()
+        thread.join()
+    target: dict[str, Any] = {}
+    restore(target, store, "moving", verify="full")
+    assert target["big"][1] == 2 and target["big"].shape == big.shape

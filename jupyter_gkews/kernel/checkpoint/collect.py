@@ -107,15 +107,17 @@ def collect(
     `open_graph` is called for each attempt: a name that breaks the pickler itself makes the pass
     start again without it. `refused` are variables to write as placeholders from the start.
     """
-    todo: list[tuple[str, str, Any]] = []
-    todo += [("variable", name, value) for name, value in variables(user_ns, hidden).items()]
-    todo += [("extra", name, value) for name, value in (extras or {}).items()]
-    todo += [("process", name, value) for name, value in (objects or {}).items()]
+    todo: list[tuple[dict[str, Any], Any]] = [
+        ({"name": name, "kind": "variable"}, value)
+        for name, value in variables(user_ns, hidden).items()
+    ]
+    todo += _extras(extras or {})
+    todo += [({"name": name, "kind": "process"}, value) for name, value in (objects or {}).items()]
+    cells = _cells(todo, cell_of)
     when = time.strftime("%H:%M")
 
     def complete(loss: Loss, name: str, part: bool) -> Loss:
-        cell = cell_of(name) if cell_of is not None else None
-        return replace(loss, where=name, part=part, cell=cell, when=when)
+        return replace(loss, where=name, part=part, cell=cells.get(name), when=when)
 
     broken = dict(refused or {})
     pieces: set[str] = set()
@@ -134,25 +136,52 @@ def collect(
                 broken[failure.name] = Loss("an object", failure.reason)
             continue
         entries = [
-            {"name": name, "kind": kind, "pieces": name in pieces and name not in broken}
-            for kind, name, _ in todo
+            {**entry, "pieces": entry["name"] in pieces and entry["name"] not in broken}
+            for entry, _ in todo
         ]
-        got = Collected(writer, file, entries, [value for _, _, value in todo])
-        _fates(got, records, cell_of)
+        got = Collected(writer, file, entries, [value for _, value in todo])
+        _fates(got, records, cells)
         return got
+
+
+def _extras(extras: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
+    """Extras as entries; those that are dictionaries (Out) item by item, so that one item which
+    cannot be kept does not take the others with it."""
+    found: list[tuple[dict[str, Any], Any]] = []
+    for name, value in extras.items():
+        if type(value) is not dict or not all(type(key) in (int, str) for key in value):
+            found.append(({"name": name, "kind": "extra"}, value))
+            continue
+        found.append(({"name": name, "kind": "extra"}, {}))
+        for key, item in value.items():
+            entry = {"name": f"{name}[{key!r}]", "kind": "item", "of": name, "key": key}
+            found.append((entry, item))
+    return found
+
+
+def _cells(todo: list[tuple[dict[str, Any], Any]], cell_of: CellOf | None) -> dict[str, int | None]:
+    """The cell that made each name; Out[3] is the work of cell 3."""
+    cells: dict[str, int | None] = {}
+    for entry, _ in todo:
+        if entry["kind"] == "variable" and cell_of is not None:
+            cells[entry["name"]] = cell_of(entry["name"])
+        elif entry["kind"] == "item" and isinstance(entry["key"], int):
+            cells[entry["name"]] = entry["key"]
+    return cells
 
 
 def _attempt(
     writer: GraphWriter,
-    todo: list[tuple[str, str, Any]],
+    todo: list[tuple[dict[str, Any], Any]],
     broken: dict[str, Loss],
     check: Callable[[], None],
 ) -> list[NameRecord]:
     records = []
     with watched(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of what objects do to be saved
-        for _, name, value in todo:
+        for entry, value in todo:
             check()
+            name = entry["name"]
             loss = broken.get(name)
             if loss is None:
                 records.append(writer.write(name, value))
@@ -167,23 +196,23 @@ def _what(value: Any) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _fates(got: Collected, records: list[NameRecord], cell_of: CellOf | None) -> None:
+def _fates(got: Collected, records: list[NameRecord], cells: dict[str, int | None]) -> None:
     """Rows for `survives`, and what is lost or rebuilt, by name."""
     losses = [loss for record in records for loss in record.losses]
     held: dict[str, list[tuple[str, Loss]]] = {}
-    names = [
-        (record, entry, value)
-        for record, entry, value in zip(records, got.entries, got.values)
-        if entry["kind"] == "variable"
-    ]
     if losses:
-        held = holders(losses, {entry["name"]: value for _, entry, value in names}, _LOOK_THROUGH)
-    for record, entry, value in names:
-        name = entry["name"]
-        cell = cell_of(name) if cell_of is not None else None
-        parts = held.get(name, [])
+        named = {e["name"]: value for e, value in zip(got.entries, got.values) if _is_users(e)}
+        held = holders(losses, named, _LOOK_THROUGH)
+    told: set[int] = set()
+    for record, entry, value in zip(records, got.entries, got.values):
+        if not _is_users(entry):
+            continue
+        name, cell = entry["name"], cells.get(entry["name"])
+        parts = list(held.get(name, []))
         seen = {id(loss) for _, loss in parts}
         parts += [(name, loss) for _, loss in record.losses if id(loss) not in seen and loss.part]
+        whole = [loss for obj, loss in record.losses if obj is value]
+        whole += [loss for path, loss in parts if path == name and not loss.part]
         row: dict[str, Any] = {
             "name": name,
             "type": type(value).__name__,
@@ -193,20 +222,36 @@ def _fates(got: Collected, records: list[NameRecord], cell_of: CellOf | None) ->
             "reason": None,
             "cell": cell,
         }
-        whole = [loss for path, loss in parts if path == name and not loss.part] or [
-            loss for obj, loss in record.losses if obj is value
-        ]
+        lost: list[dict[str, Any]] = []
         if whole:
             row.update(fate="lost", reason=whole[0].short())
-            got.lost.append({"name": name, "reason": row["reason"], "cell": cell})
+            lost.append({"name": name, "reason": row["reason"], "cell": cell})
         elif parts or record.rebuilt:
             notes = list(record.rebuilt)
             notes += [f"all but {path}, {loss.short()}" for path, loss in parts[:3]]
             if len(parts) > 3:
                 notes.append(f"and {len(parts) - 3} more parts")
             row.update(fate="rebuilt", reason="; ".join(notes))
-            got.rebuilt.append({"name": name, "reason": row["reason"], "cell": cell})
-            got.lost += [
-                {"name": path, "reason": loss.short(), "cell": cell} for path, loss in parts
-            ]
-        got.rows.append(row)
+            lost += [{"name": path, "reason": loss.short(), "cell": cell} for path, loss in parts]
+        if entry["kind"] == "variable":
+            got.rows.append(row)
+            if row["fate"] == "rebuilt":
+                got.rebuilt.append({"name": name, "reason": row["reason"], "cell": cell})
+            got.lost += _once(got.lost, lost)
+            told |= {id(loss) for loss in whole} | {id(loss) for _, loss in parts}
+        elif not told.issuperset(id(loss) for loss in [*whole, *(loss for _, loss in parts)]):
+            got.lost += _once(
+                got.lost, lost
+            )  # in Out only: what no variable names is lost all the same
+
+
+def _once(lost: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `more` whose name is not in `lost` yet: one reason a name is enough."""
+    known = {row["name"] for row in lost}
+    return list({row["name"]: row for row in reversed(more) if row["name"] not in known}.values())[
+        ::-1
+    ]
+
+
+def _is_users(entry: dict[str, Any]) -> bool:
+    return entry["kind"] in ("variable", "item")

@@ -11,12 +11,14 @@ import functools
 import pickle
 import sys
 import types
+import typing
 import weakref
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from cloudpickle import cloudpickle
 
+from ...errors import GkewsError
 from . import functions, kinds, rebuild, rebuilders, reduction, tensors
 from .buffers import Buffers, address_of
 from .placeholders import Loss, Lost
@@ -126,8 +128,11 @@ class GraphWriter(pickle.Pickler):
                 weakref.WeakKeyDictionary: reduction.reduce_weak_dict,
                 weakref.WeakSet: reduction.reduce_weak_set,
                 Lost: reduction.reduce_lost,
+                memoryview: reduction.reduce_memoryview,
             }
         )
+        if isinstance(typing.NewType, type):  # a function up to Python 3.9
+            self.handlers[typing.NewType] = reduction.reduce_new_type
         tensors.register(self)
         rebuilders.register(self)
 
@@ -150,7 +155,9 @@ class GraphWriter(pickle.Pickler):
             raise NameFailedError(name, TOO_DEEP) from None
         except Hung as hung:
             raise NameFailedError(name, str(hung)) from None
-        except (pickle.PicklingError, TypeError, ValueError, AttributeError, KeyError) as error:
+        except (GkewsError, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
             raise NameFailedError(
                 name, f"it could not be kept: {reduction.one_line(error)}"
             ) from error
@@ -253,7 +260,7 @@ class GraphWriter(pickle.Pickler):
             return self.lost_leaf(obj, refusal.loss)
         except Exception as error:
             return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
-        if rv is NotImplemented and not isinstance(obj, (type, types.FunctionType)):
+        if rv is NotImplemented and not issubclass(cls, (type, types.FunctionType)):
             return self.guarded(obj)
         return rv
 

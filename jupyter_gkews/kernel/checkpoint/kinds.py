@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import socket
 import subprocess
+import tempfile
 import threading
 import types
 from typing import Any
@@ -29,6 +30,7 @@ KINDS: dict[type, tuple[str, str]] = {
     asyncio.Future: ("an asyncio future or task", "a task ends with its event loop"),
     subprocess.Popen: ("a child process", "a child process does not outlive the kernel"),
     socket.socket: ("a network connection", "a connection ends with its process"),
+    tempfile._TemporaryFileWrapper: ("a temporary file", _CANNOT),
     concurrent.futures.Executor: ("a pool of workers", "its workers end with the process"),
 }
 

@@ -23,6 +23,11 @@ from .memory import CheckpointMemory, torch_of
 from .placeholders import Loss, Lost, loss_of
 from .watch import Hung, watched
 
+#: Unpicklers that failed half-way, with what they had made. Kept for good: what they made may
+#: have finalizers, and those delete files (tempfile) or worse, in the name of an object that the
+#: patient way makes again.
+_PARKED: list[Any] = []
+
 
 class GraphReader:
     """Reads the names of one checkpoint into memory; binds nothing."""
@@ -83,6 +88,7 @@ class GraphReader:
         with open(self._path, "rb") as file, watched(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
+            _PARKED.append(unpickler)
             for _ in range(ANNOUNCED):
                 load_next(unpickler)
             for number, entry in enumerate(self._manifest.names):
@@ -96,6 +102,7 @@ class GraphReader:
                 if progress is not None:
                     progress(file.tell(), int(self._manifest.graph.get("bytes", 0)))
                 yield str(number), value
+            _PARKED.remove(unpickler)
 
     def set_state(self, obj: Any, state: Any) -> None:
         """The state of an object whose shell came first."""

@@ -198,6 +198,17 @@ def lock(held: bool) -> Any:
     return made
 
 
+def memory_view(
+    holder: Any, start: int, nbytes: int, form: str | None, shape: Any, readonly: bool
+) -> memoryview:
+    """A memoryview of `nbytes` bytes of `holder`, from byte `start` on."""
+    view: Any = memoryview(holder)
+    if form is not None:
+        view = view.cast("B")[start : start + nbytes].cast(form, shape)
+    made: memoryview = view.toreadonly() if readonly else view
+    return made
+
+
 def rlock(count: int) -> Any:
     """A threading.RLock, acquired `count` times by the thread that loads."""
     made = threading.RLock()
@@ -212,6 +223,12 @@ def simple_queue(items: list[Any]) -> Any:
     for item in items:
         made.put(item)
     return made
+
+
+def set_logger(target: Any, state: dict[str, Any]) -> None:
+    """Level, filters and handlers of a logger."""
+    target.__dict__.update(state)
+    target.manager._clear_cache()  # what the levels of others allow depends on it
 
 
 def weak_reference(*target: Any) -> Any:

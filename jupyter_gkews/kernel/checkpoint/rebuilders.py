@@ -10,6 +10,7 @@ import _thread
 import codecs
 import concurrent.futures
 import io
+import logging
 import os
 import stat
 import sys
@@ -175,6 +176,18 @@ def reduce_future(writer: GraphWriter, future: Any) -> Any:
     raise CannotKeepError("the future of unfinished work", "the work ends with its thread")
 
 
+# ---- loggers ----
+
+
+def reduce_logger(writer: GraphWriter, logger: logging.Logger) -> Reduced:
+    """The logger of that name, with its level, filters and handlers; a handler's file is opened
+    again at its end."""
+    name = () if isinstance(logger, logging.RootLogger) else (logger.name,)
+    names = ("level", "propagate", "disabled", "filters", "handlers")
+    state = {each: getattr(logger, each) for each in names}
+    return logging.getLogger, name, state, None, None, rebuild.set_logger
+
+
 #: Types of which objects are made anew rather than copied.
 REBUILT: dict[type, Callable[[Any, Any], Any]] = {
     io.TextIOWrapper: reduce_file,
@@ -186,6 +199,8 @@ REBUILT: dict[type, Callable[[Any, Any], Any]] = {
     type(threading.RLock()): reduce_rlock,
     concurrent.futures.ThreadPoolExecutor: reduce_pool,
     concurrent.futures.Future: reduce_future,
+    logging.Logger: reduce_logger,
+    logging.RootLogger: reduce_logger,
 }
 
 

@@ -5,11 +5,13 @@ which describes itself wrongly fails here, alone, and not inside the pickler.
 from __future__ import annotations
 
 import pickle
+import typing
 from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
 
 from . import kinds, rebuild
+from .buffers import address_of
 from .placeholders import Lost, loss_of
 
 if TYPE_CHECKING:
@@ -20,8 +22,11 @@ Reduced = tuple[Any, ...]
 
 def is_plain(cls: type) -> bool:
     """Whether object's own reduce applies, so that the C pickler may do it alone."""
-    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
-        if getattr(cls, name, None) is not getattr(object, name, None):
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__class__"):
+        if name == "__class__":  # the pickler asks for it: a property of that name is user code
+            if any("__class__" in vars(base) for base in cls.__mro__ if base is not object):
+                return False
+        elif getattr(cls, name, None) is not getattr(object, name, None):
             return False
     if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
         return False
@@ -62,6 +67,24 @@ def reduce_weak_set(writer: GraphWriter, members: Any) -> Any:
     return type(members), (), list(members) or None, None, None, rebuild.fill_weak_set
 
 
+def reduce_memoryview(writer: GraphWriter, view: memoryview) -> Any:
+    """A view of bytes that another object holds: the same bytes of the restored object."""
+    whole = memoryview(view.obj)
+    if not (view.contiguous and whole.contiguous) or view.obj is None:
+        raise pickle.PicklingError("it is a view with gaps")
+    start = address_of(view) - address_of(whole)
+    same = (view.format, view.shape) == (whole.format, whole.shape)
+    args = (view.obj, start, view.nbytes, None if same else view.format, view.shape)
+    return rebuild.memory_view, (*args, view.readonly)
+
+
+def reduce_new_type(writer: GraphWriter, new_type: Any) -> Any:
+    """typing.NewType made in a cell; one of a module is found there."""
+    if new_type.__module__ != "__main__":
+        return NotImplemented
+    return typing.NewType, (new_type.__name__, new_type.__supertype__)
+
+
 def checked(obj: Any, rv: Any) -> Reduced:
     """`rv` if the pickler can use it. What would fail inside the pickler must fail here, where
     only this object is lost."""
@@ -74,7 +97,7 @@ def checked(obj: Any, rv: Any) -> Reduced:
         raise pickle.PicklingError("its __reduce__ returned no arguments")
     name = getattr(func, "__name__", "")
     if name in ("__newobj__", "__newobj_ex__"):
-        if not args or not hasattr(args[0], "__new__") or args[0] is not type(obj):
+        if not args or not (args[0] is type(obj) is obj.__class__):
             raise pickle.PicklingError("its __reduce__ makes an object of another class")
         if name == "__newobj_ex__" and not (
             len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)

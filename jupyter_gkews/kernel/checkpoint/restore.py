@@ -21,7 +21,7 @@ from .known import KNOWN
 from .manifest import Manifest
 from .memory import CheckpointMemory
 from .paths import holders
-from .placeholders import Loss
+from .placeholders import Loss, Lost
 from .reading import GraphReader
 from .store import CheckpointStore
 
@@ -162,12 +162,17 @@ def import_modules(names: Iterable[str]) -> list[str]:
 def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dry: bool) -> None:
     objects = {}
     for entry, value in zip(manifest.names, report.values):
-        if entry["kind"] == "variable":
-            user_ns[entry["name"]] = value
-        elif entry["kind"] == "extra":
-            report.extras[entry["name"]] = value
+        name, kind = entry["name"], entry["kind"]
+        if kind == "variable":
+            user_ns[name] = value
+        elif kind == "item":
+            report.extras[entry["of"]][entry["key"]] = value
+        elif type(value) is Lost:
+            continue  # whoever asks for it finds nothing and uses what a new process has
+        elif kind == "extra":
+            report.extras[name] = value
         else:
-            objects[entry["name"]] = value
+            objects[name] = value
     if not dry:
         report.process += process_state.apply_objects(manifest.state, objects)
 
@@ -181,7 +186,7 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
         named = {
             entry["name"]: value
             for entry, value in zip(manifest.names, report.values)
-            if entry["kind"] == "variable"
+            if entry["kind"] in ("variable", "item")
         }
         held = holders(reader.failed, named, _LOOK_THROUGH)
         found = {id(loss) for parts in held.values() for _, loss in parts}
@@ -193,20 +198,25 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
             # A class that is gone is told once, by the objects that needed it.
             if id(loss) not in found and not same and loss.where in named:
                 held.setdefault(loss.where, []).append((f"a part of {loss.where}", loss))
-        for name, parts in held.items():
+        told: set[int] = set()
+        for name in sorted(held, key=lambda name: name not in rows):  # variables before Out
+            parts = held[name]
+            if name not in rows and told.issuperset(id(loss) for _, loss in parts):
+                continue
+            told |= {id(loss) for _, loss in parts}
+            cell = rows.get(name, {}).get("cell")
             for path, loss in parts:
                 if path != name:
                     _say_part(reader, loss)
-                report.failed.append(
-                    {"name": name, "path": path, "what": loss.what, "reason": loss.reason}
-                )
+                failure = {"name": name, "path": path, "what": loss.what, "reason": loss.reason}
+                report.failed.append(failure)
             # The test load before the pause may have told the same already.
             new = [(path, loss) for path, loss in parts if path not in known]
-            for path, loss in new:
-                known.add(path)
-                row = {"name": path, "reason": loss.short(), "cell": rows[name].get("cell")}
-                report.lost.append(row)
-            if new:
+            known |= {path for path, _ in new}
+            report.lost += [
+                {"name": path, "reason": loss.short(), "cell": cell} for path, loss in new
+            ]
+            if new and name in rows:
                 _mark(rows[name], new)
     for name, device in reader.moved.items():
         if name in rows and rows[name]["fate"] != "lost":

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import time
+import types
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, Callable
@@ -266,7 +267,7 @@ class _Save:
             entry = entries[position]
             if entry["name"] in failed:
                 continue
-            if entry["kind"] == "variable":
+            if entry["kind"] in ("variable", "item"):
                 reason = "it did not come back equal in a test load"
                 wanting[entry["name"]] = Loss("an object", reason)
             else:
@@ -319,15 +320,17 @@ def _take_failures(manifest: Manifest, failed: list[dict[str, Any]]) -> None:
     """Objects that did not load in the test: lost, each with its path and reason."""
     rows = {row["name"]: row for row in manifest.variables}
     for failure in failed:
-        row = rows[failure["name"]]
+        row = rows.get(failure["name"])  # None for an item of Out
         reason = f"{failure['what']}: {failure['reason']}"
-        lost = {"name": failure["path"], "reason": reason, "cell": row["cell"]}
-        if failure["path"] == failure["name"]:
+        lost = {"name": failure["path"], "reason": reason, "cell": row["cell"] if row else None}
+        if row is None:
+            pass
+        elif failure["path"] == failure["name"]:
             row.update(fate="lost", reason=reason)
         elif row["fate"] != "lost":
             note = f"all but {failure['path']}, {reason}"
             row.update(fate="rebuilt", reason=f"{row['reason']}; {note}" if row["reason"] else note)
-        if lost not in manifest.lost:
+        if lost["name"] not in {known["name"] for known in manifest.lost}:
             manifest.lost.append(lost)
     manifest.rebuilt = [
         {"name": row["name"], "reason": row["reason"], "cell": row["cell"]}
@@ -341,8 +344,11 @@ def _likely_modules(names: Mapping[str, Any]) -> list[str]:
     """Modules that a test load will need, guessed from the values' types: in import order."""
     wanted: dict[str, None] = {}
     for value in names.values():
-        module = getattr(value, "__name__", None) if isinstance(value, type(sys)) else None
-        wanted.setdefault(module or type(value).__module__)
+        # By the real type: isinstance would run the user's code (a property `__class__`).
+        found: Any = value if _is_module(value) else type(value)
+        module = found.__name__ if _is_module(value) else found.__module__
+        if type(module) is str:
+            wanted.setdefault(module)
     return _in_import_order(wanted, {})
 
 
@@ -352,7 +358,7 @@ def _in_import_order(wanted: Mapping[str, Any], user_ns: Mapping[str, Any]) -> l
     bound = {
         value.__name__
         for value in list(user_ns.values())
-        if isinstance(value, type(sys)) and sys.modules.get(value.__name__) is value
+        if _is_module(value) and sys.modules.get(value.__name__) is value
     }
     prefixes = tuple(f"{name}." for name in bound)
     found = []
@@ -363,3 +369,7 @@ def _in_import_order(wanted: Mapping[str, Any], user_ns: Mapping[str, Any]) -> l
         if name in wanted or name in bound or (below and getattr(module, "__spec__", None)):
             found.append(name)
     return found
+
+
+def _is_module(value: Any) -> bool:
+    return issubclass(type(value), types.ModuleType)

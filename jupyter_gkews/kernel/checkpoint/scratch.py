@@ -16,6 +16,9 @@ import types
 from pathlib import Path
 from typing import Any
 
+#: Everything that was loaded, for good: no finalizer of the user's objects may run here.
+_LOADED: list[Any] = []
+
 
 def load_package() -> None:
     """Make this file's package importable as jupyter_gkews, installed or not, and nothing else
@@ -100,6 +103,7 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
         )
     except GkewsError as error:
         return {"error": error.to_json()}
+    _LOADED.append((main_module, report))
     prints = Fingerprints(vars(main_module))
     found = [prints.of(value) for value in report.values]
     return {"fingerprints": found, "failed": report.failed, "lenient": report.lenient}

@@ -17,7 +17,7 @@ from typing import Any
 
 from . import chunks
 from .buffers import Block, Layout
-from .chunks import CHUNK, Chunk
+from .chunks import CHUNK, Chunk, quick_of
 from .known import KNOWN
 from .store import CheckpointStore
 
@@ -90,13 +90,14 @@ class ChunkWriter:
 
     def _run(self) -> None:
         try:
+            still = bytearray(CHUNK)
             while not self._stop.is_set():
                 try:
                     slot, number, offset, nbytes = self._work.popleft()
                 except IndexError:
                     return
                 block = self._layout.blocks[number]
-                self._found[slot] = self._chunk(block, offset, nbytes)
+                self._found[slot] = self._chunk(block, offset, nbytes, still)
                 with self._lock:
                     self.bytes_done += nbytes
         except BaseException as error:
@@ -104,14 +105,21 @@ class ChunkWriter:
                 self.error = self.error or error
             self._stop.set()
 
-    def _chunk(self, block: Block, offset: int, nbytes: int) -> Chunk:
+    def _unchanged(self, known: Chunk, data: Any) -> bool:
+        same = known.quick is not None and known.quick == quick_of(data)
+        return same and self._store.has_chunk(known.name, known.nbytes)
+
+    def _chunk(self, block: Block, offset: int, nbytes: int, still: bytearray) -> Chunk:
         data, address = content(block, offset, nbytes)
-        quick = chunks.quick_of(data)
-        known = KNOWN.get(address, nbytes) if address else None
-        same = known is not None and quick is not None and known.quick == quick
-        if known is not None and same and self._store.has_chunk(known.name, nbytes):
-            return known
-        chunk = Chunk(chunks.name_of(data), nbytes, quick)
+        if address:
+            known = KNOWN.get(address, nbytes)
+            if known is not None and self._unchanged(known, data):
+                return known
+            # A thread of the user's may write to it meanwhile: what is hashed and what is
+            # written must be the same bytes. memmove lets other threads run, slicing does not.
+            ctypes.memmove((ctypes.c_char * nbytes).from_buffer(still), address, nbytes)
+            data = memoryview(still)[:nbytes]
+        chunk = Chunk(chunks.name_of(data), nbytes, quick_of(data))
         with self._lock:
             mine = chunk.name not in self._claimed
             self._claimed.add(chunk.name)
