@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 from . import chunks
+from .collector import collector_held
 from .graph import TOO_DEEP, GraphWriter, NameFailedError, NameRecord
 from .paths import holders
 from .placeholders import Loss
@@ -177,7 +178,7 @@ def _attempt(
     check: Callable[[], None],
 ) -> list[NameRecord]:
     records = []
-    with watched(), warnings.catch_warnings():
+    with watched(), collector_held(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of what objects do to be saved
         for entry, value in todo:
             check()

@@ -50,6 +50,7 @@ def capture() -> Captured:
     except OSError:
         got.row("working directory", "lost", "it has been deleted")
     got.state["sys_path"] = [entry for entry in sys.path if isinstance(entry, str)]
+    got.state["prefixes"] = sorted({sys.prefix, sys.base_prefix})
     got.row("sys.path", "kept")
     _environ(got)
     _random(got)
@@ -230,7 +231,11 @@ def apply_paths(state: dict[str, Any]) -> list[str]:
             problems.append(f"the working directory {cwd} could not be entered: {error.strerror}")
     saved = state.get("sys_path")
     if saved is not None:
-        # The saved order first; what only this process has (a newer image) stays reachable.
+        prefixes = state.get("prefixes", [])
+        if prefixes != sorted({sys.prefix, sys.base_prefix}):
+            # Another Python (a newer image): its own folders stay, only the user's are added.
+            own = tuple(os.path.join(prefix, "") for prefix in prefixes)
+            saved = [entry for entry in saved if not entry.startswith(own)]
         sys.path[:] = saved + [entry for entry in sys.path if entry not in saved]
     return problems
 
@@ -261,5 +266,5 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
         live[:] = filters
     limit = state.get("recursion_limit")
     if isinstance(limit, int):
-        sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))
+        sys.setrecursionlimit(limit)
     return problems

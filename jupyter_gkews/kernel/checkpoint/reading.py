@@ -17,6 +17,7 @@ from typing import Any, Callable, ClassVar
 
 from ...errors import GkewsError
 from . import rebuild
+from .collector import collector_held
 from .graph import ANNOUNCED
 from .manifest import Manifest
 from .memory import CheckpointMemory, torch_of
@@ -85,7 +86,7 @@ class GraphReader:
     def _read(
         self, kind: Any, progress: Callable[[int, int], None] | None
     ) -> Iterator[tuple[str, Any]]:
-        with open(self._path, "rb") as file, watched(), warnings.catch_warnings():
+        with open(self._path, "rb") as file, watched(), collector_held(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
             _PARKED.append(unpickler)

@@ -345,21 +345,14 @@ def _likely_modules(names: Mapping[str, Any]) -> list[str]:
     wanted: dict[str, None] = {}
     for value in names.values():
         # By the real type: isinstance would run the user's code (a property `__class__`).
-        found: Any = value if _is_module(value) else type(value)
-        module = found.__name__ if _is_module(value) else found.__module__
-        if type(module) is str:
-            wanted.setdefault(module)
+        wanted.setdefault(_module_name(value) or str(type(value).__module__))
     return _in_import_order(wanted, {})
 
 
 def _in_import_order(wanted: Mapping[str, Any], user_ns: Mapping[str, Any]) -> list[str]:
     """The modules of `wanted`, and the submodules of those bound in `user_ns`, as they were
     imported. `import a.b.c` binds only `a`, but a cell may go on to use `a.b.c`."""
-    bound = {
-        value.__name__
-        for value in list(user_ns.values())
-        if _is_module(value) and sys.modules.get(value.__name__) is value
-    }
+    bound = {name for name in map(_module_name, list(user_ns.values())) if name}
     prefixes = tuple(f"{name}." for name in bound)
     found = []
     for name, module in list(sys.modules.items()):
@@ -371,5 +364,9 @@ def _in_import_order(wanted: Mapping[str, Any], user_ns: Mapping[str, Any]) -> l
     return found
 
 
-def _is_module(value: Any) -> bool:
-    return issubclass(type(value), types.ModuleType)
+def _module_name(value: Any) -> str | None:
+    """The name under which a module is imported; None for anything else."""
+    if not issubclass(type(value), types.ModuleType):
+        return None
+    name = str(value.__name__)
+    return name if sys.modules.get(name) is value else None
