@@ -38,7 +38,7 @@ class OperationBook:
 
     def running(self) -> list[Run]:
         """The runs that have not ended."""
-        return [r for r in self._runs.values() if r.operation.finished is None]
+        return [r for r in list(self._runs.values()) if r.operation.finished is None]
 
     def cancel(self, operation: str) -> Run:
         """Ask an operation to stop; raises `operation_not_found` or `not_cancellable`."""

@@ -22,10 +22,16 @@ TELL_EVERY_S = 0.5
 
 
 class Run:
-    """Drives one `Operation`. `tell` is called when it has news worth an event."""
+    """Drives one `Operation`. `tell` is called when it has news worth an event.
 
-    def __init__(self, operation: Operation, tell: Callable[[Run], None]) -> None:
+    `loads`: the checkpoint that it reads, which must not be deleted meanwhile.
+    """
+
+    def __init__(
+        self, operation: Operation, tell: Callable[[Run], None], *, loads: str | None = None
+    ) -> None:
         self.operation = operation
+        self.loads = loads
         self.result = Result()
         self.task: asyncio.Task[None] | None = None
         self.finished = asyncio.Event()

@@ -40,7 +40,7 @@ class Lifecycle:
         self._stopping = False
         self.roster = Roster(ctx, pause=self.pause, resume=self.resume)
         self.book = OperationBook()
-        self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels)
+        self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels, self._loading)
 
     # -- operations ------------------------------------------------------------------------
 
@@ -83,7 +83,9 @@ class Lifecycle:
             return run.operation
         if on.entry.state != "paused":
             raise GkewsError("not_paused", "The kernel is not paused: it is running.")
-        return self._start(on, "resume", partial(resuming.resume, self._ctx))
+        return self._start(
+            on, "resume", partial(resuming.resume, self._ctx), loads=on.entry.checkpoint
+        )
 
     async def restore(self, checkpoint: str, kernel_id: str | None) -> Operation:
         """Load a checkpoint into a kernel of this server, or into a new one."""
@@ -93,7 +95,7 @@ class Lifecycle:
         if kernel_id is None:
             return self._restore_new(checkpoint, summary)
         on = self.roster.subject(kernel_id)
-        if (run := self._running(on, "restore")) is not None:
+        if (run := self._running(on, "restore", loads=checkpoint)) is not None:
             return run.operation
         if on.entry.state != "paused":
             if (why := on.process.why_not_pausable()) is not None:
@@ -105,6 +107,7 @@ class Lifecycle:
             "restore",
             partial(self._restore_into, checkpoint),
             phase="restoring" if on.entry.state == "paused" else None,
+            loads=checkpoint,
         )
 
     async def _restore_into(self, checkpoint: str, on: Subject, run: Run) -> None:
@@ -122,7 +125,8 @@ class Lifecycle:
                 f"The checkpoint is of the kernel {name!r}, which is not installed here.",
                 "Install it, or restore the checkpoint into a running Python kernel.",
             )
-        run = Run(Operation("restore", str(uuid.uuid4()), "restoring"), self._news)
+        operation = Operation("restore", str(uuid.uuid4()), "restoring")
+        run = Run(operation, self._news, loads=checkpoint)
         self._new_kernels[checkpoint] = run
         self.book.add(run)
         notebook = summary.get("notebook")
@@ -151,10 +155,10 @@ class Lifecycle:
     ) -> None:
         await resuming.restore_new(self._ctx, on, run, checkpoint, path)
 
-    def _running(self, on: Subject, kind: str) -> Run | None:
-        """The run of this kind on the kernel; raises `operation_running` for one of another."""
+    def _running(self, on: Subject, kind: str, *, loads: str | None = None) -> Run | None:
+        """The run that does just this on the kernel; raises `operation_running` for another."""
         run = on.entry.run
-        if run is None or run.operation.kind == kind:
+        if run is None or (run.operation.kind == kind and loads in (None, run.loads)):
             return run
         raise GkewsError(
             "operation_running",
@@ -163,12 +167,18 @@ class Lifecycle:
         )
 
     def _start(
-        self, on: Subject, kind: str, procedure: Procedure, *, phase: str | None = None
+        self,
+        on: Subject,
+        kind: str,
+        procedure: Procedure,
+        *,
+        phase: str | None = None,
+        loads: str | None = None,
     ) -> Operation:
         if self._stopping:
             raise GkewsError("cancelled", "The server is stopping.", "Nothing was started.")
         phase = phase or ("restoring" if kind == "resume" else PHASES[kind][0])
-        run = Run(Operation(kind, on.entry.id, phase), self._news)
+        run = Run(Operation(kind, on.entry.id, phase), self._news, loads=loads)
         on.entry.run, on.entry.last_error = run, None
         if kind != "checkpoint":
             on.entry.enter("resuming" if phase == "restoring" else "pausing")
@@ -186,8 +196,7 @@ class Lifecycle:
             error = _as_gkews_error(raised)
             if error.reason == "internal":
                 self._ctx.log.exception("A %s of kernel %s failed", run.operation.kind, entry.id)
-            if run.operation.kind != "pause" and on.process.phase == "paused":
-                await on.process.resume_failed(error)  # cells may wait that nothing was started for
+            await self._answer_waiting_cells(on, run, error)
         run.finish(error)
         entry.run, entry.last_operation = None, run.operation
         entry.last_error = None if error is None or error.reason == "cancelled" else error
@@ -197,6 +206,15 @@ class Lifecycle:
             self._ctx.announcer.checkpoints(entry.id, run.result.checkpoint)
             if not self._stopping:
                 self._keep(self._prune(entry))
+
+    async def _answer_waiting_cells(self, on: Subject, run: Run, error: GkewsError) -> None:
+        """Tell the cells that woke a kernel for which nothing was started at all."""
+        if run.operation.kind == "pause" or on.process.phase != "paused":
+            return
+        try:
+            await on.process.resume_failed(error)
+        except Exception:  # the operation must end all the same
+            self._ctx.log.exception("Cells of kernel %s were not answered", on.entry.id)
 
     async def _prune(self, entry: KernelEntry) -> None:
         try:
@@ -302,6 +320,9 @@ class Lifecycle:
         if entry is not None:
             action = "progress" if run.operation.step is not None else "state"
             self._ctx.announcer.kernel(entry, run.operation, action=action)
+
+    def _loading(self) -> set[str]:
+        return {run.loads for run in self.book.running() if run.loads is not None}
 
     def _keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)

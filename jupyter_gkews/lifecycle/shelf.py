@@ -6,6 +6,7 @@ Deletes only what no record of a paused kernel points to, of this server or of a
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import GkewsError
@@ -16,8 +17,15 @@ from .records import PausedRecord, PausedRecords
 class CheckpointShelf:
     """Lists and deletes checkpoints. All methods read the disk: call them in a thread."""
 
-    def __init__(self, store: Store, records: PausedRecords, kernels: Kernels) -> None:
+    def __init__(
+        self,
+        store: Store,
+        records: PausedRecords,
+        kernels: Kernels,
+        loading: Callable[[], set[str]],
+    ) -> None:
         self._store, self._records, self._kernels = store, records, kernels
+        self._loading = loading  # the checkpoints that operations read just now
 
     def all(self) -> list[dict[str, Any]]:
         """All checkpoints, newest first, with `in_use` and `why_in_use`."""
@@ -34,6 +42,12 @@ class CheckpointShelf:
         Raises `checkpoint_not_found`, `checkpoint_in_use`. A record that no server owns and that
         none can bring back goes with it.
         """
+        if checkpoint in self._loading():
+            raise GkewsError(
+                "checkpoint_in_use",
+                "The checkpoint is being loaded into a kernel.",
+                "Nothing was deleted. Wait until that has ended.",
+            )
         users = self._users().get(checkpoint, [])
         for record in users:
             if (why := self._why_in_use(record)) is not None:
@@ -60,7 +74,7 @@ class CheckpointShelf:
 
     def prune(self, kernel: str, keep: int) -> list[str]:
         """Delete the oldest unnamed checkpoints of a kernel beyond `keep`; the ids deleted."""
-        in_use = set(self._users())
+        in_use = {*self._users(), *self._loading()}
         unnamed = [
             summary["id"]
             for summary in self._store.summaries()

@@ -112,6 +112,37 @@ def test_a_restore_that_fails_leaves_the_kernel_paused_with_what_it_held(
     assert kernel.run("x") == "'precious'"
 
 
+def test_a_checkpoint_is_not_deleted_while_it_is_loaded_nor_another_loaded_into_its_kernel(
+    server: LiveServer,
+) -> None:
+    kernel = server.notebook("loading.ipynb").ready()
+    gate = server.root / "loading-gate"
+    gate.touch()
+    kernel.run(
+        "def make(cls, path):\n"
+        "    import os, time\n"
+        "    while not os.path.exists(path): time.sleep(.02)\n"
+        "    return cls()\n"
+        "class Waits:\n"
+        f"    def __reduce__(self): return (make, (Waits, {str(gate)!r}))\n"
+        "x = Waits()"
+    )
+    slow = kernel.do("checkpoint", {"name": "slow"})["result"]["checkpoint"]
+    kernel.run("x = 1")
+    other = kernel.do("pause")["result"]["checkpoint"]
+    gate.unlink()
+    body = {"kernel_id": kernel.id}
+    operation = server.post(f"gkews/checkpoints/{slow}/restore", body)
+    assert server.post(f"gkews/checkpoints/{slow}/restore", body)["id"] == operation["id"]
+    refused = server.post(f"gkews/checkpoints/{other}/restore", body, status=409)
+    assert refused["reason"] == "operation_running"
+    refused = server.ask("DELETE", f"gkews/checkpoints/{slow}", status=409)
+    assert refused["reason"] == "checkpoint_in_use"
+    gate.touch()
+    assert server.operation(operation["id"])["error"] is None
+    assert kernel.run("type(x).__name__") == "'Waits'"
+
+
 def test_a_restore_into_an_unknown_kernel_is_refused(server: LiveServer) -> None:
     kernel = server.notebook("nobody.ipynb").ready()
     checkpoint = kernel.do("checkpoint")["result"]["checkpoint"]

@@ -369,3 +369,13 @@ def test_events_tell_every_state_and_progress_at_most_twice_a_second(server: Liv
     took = sum(operation["result"]["seconds"].values())
     # each step may be told once more than twice a second: its beginning always is
     assert progress <= 2 * took + 12
+
+
+def test_an_event_tells_when_a_new_kernel_can_be_paused(server: LiveServer) -> None:
+    listener = server.events()
+    kernel = server.notebook("ready.ipynb")
+    while not kernel.status["pausable"]:
+        assert kernel.status["why_not"]["reason"] == "kernel_starting"
+        while json.loads(listener.recv()).get("kernel") != kernel.id:
+            pass
+    kernel.do("pause")
