@@ -44,6 +44,9 @@ class PausableConnection(Protocol):
     def resume_failed(self, error: GkewsError) -> None:
         """The held cells cannot run: answer them with `error`."""
 
+    def interrupted(self) -> None:
+        """The user interrupted the kernel: the held cells shall not run."""
+
     def pause_ended(self) -> None:
         """The kernel was restarted or shut down: what was held is void."""
 

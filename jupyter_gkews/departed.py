@@ -118,6 +118,10 @@ class DepartedClient:
         """Nobody is there to be told."""
         self.take()
 
+    def interrupted(self) -> None:
+        """The cells shall not run."""
+        self.take()
+
     def pause_ended(self) -> None:
         """The requests are void."""
         self.take()

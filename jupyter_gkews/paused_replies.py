@@ -73,14 +73,22 @@ def aborted(channel: str, msg_type: str) -> list[Message]:
 
 def failed_cell(error: GkewsError) -> list[Message]:
     """A cell that could not run because the kernel is paused: shown where its output would be."""
-    content = as_error(error)
+    return _ended_cell(as_error(error))
+
+
+def interrupted_cell() -> list[Message]:
+    """A cell that was interrupted while it waited for the kernel."""
+    text = "Interrupted while the cell waited for the kernel to resume. It did not run."
+    return _ended_cell(as_error(GkewsError("cancelled", text), "KeyboardInterrupt"))
+
+
+def _ended_cell(content: dict[str, Any]) -> list[Message]:
     reply = {**content, "execution_count": None}
     return [BUSY, ("iopub", "error", content), ("shell", "execute_reply", reply), IDLE]
 
 
-def as_error(error: GkewsError) -> dict[str, Any]:
+def as_error(error: GkewsError, name: str = "KernelPaused") -> dict[str, Any]:
     """`error` in the shape that Jupyter has for exceptions."""
-    name = "KernelPaused"
     lines = [f"\x1b[0;31m{name}\x1b[0m: {error.message}"]
     if error.hint:
         lines.append(error.hint)

@@ -205,8 +205,13 @@ class PausableProvisioner(LocalProvisioner):
         return status
 
     async def send_signal(self, signum: int) -> None:
-        """As the base class; nothing while there is no process."""
-        if self.phase != "paused":
+        """As the base class. An interrupt while paused or resuming ends the cells that wait."""
+        waiting = self.phase in ("paused", "resuming")
+        if waiting and signum == signal.SIGINT:
+            # It must not reach a process that starts: Python's start would end with it.
+            if not getattr(self.parent, "shutting_down", False):
+                self.clients.tell(lambda client: client.interrupted())
+        elif self.phase != "paused":
             await super().send_signal(signum)
 
     async def kill(self, restart: bool = False) -> None:

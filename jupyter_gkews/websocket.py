@@ -24,7 +24,15 @@ from tornado.websocket import WebSocketClosedError
 from .departed import DepartedClient
 from .errors import GkewsError
 from .kernel.protocol import ACTION_PING, MSG_REQUEST
-from .paused_replies import IDLE, Message, aborted, answer_while_paused, failed_cell, is_run_by_user
+from .paused_replies import (
+    IDLE,
+    Message,
+    aborted,
+    answer_while_paused,
+    failed_cell,
+    interrupted_cell,
+    is_run_by_user,
+)
 from .provisioning import PausableProvisioner
 
 if TYPE_CHECKING:
@@ -322,12 +330,19 @@ class PausableConnectionMixin(_Base):
 
     def resume_failed(self, error: GkewsError) -> None:
         """Answer the first held cell with `error` and abort the rest, as after any error."""
-        told = False
+        self._end_held(failed_cell(error))
+
+    def interrupted(self) -> None:
+        """End the held cells as an interrupt ends running and queued ones."""
+        self._end_held(interrupted_cell())
+
+    def _end_held(self, first_cell: list[Message]) -> None:
         waiting, self.held_requests = self.held_requests, []
+        told = False
         for request in waiting:
             if request.is_cell and not told:
                 told = True
-                self._answer(request, failed_cell(error))
+                self._answer(request, first_cell)
             else:
                 self._answer(request, aborted(request.channel, request.msg_type))
 

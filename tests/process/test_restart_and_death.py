@@ -92,6 +92,23 @@ async def test_interrupting_a_paused_kernel_is_harmless(open_notebook, jp_fetch)
     assert (await page.result("x")).text == "3"
 
 
+async def test_an_interrupt_ends_the_cells_that_wait_for_the_resume(open_notebook):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result("x = 3")
+    await notebook.pause()
+    first, second = page.run("x = 4"), page.run("x = 5")
+    await until(lambda: notebook.provisioner.clients.held() == 2)
+    resuming = asyncio.ensure_future(notebook.resume())
+    await until(lambda: notebook.provisioner.phase == "resuming")
+    await notebook.km.interrupt_kernel()
+    ran = await page.finished(first)
+    assert ran.error["ename"] == "KeyboardInterrupt"
+    assert (await page.finished(second)).reply == {"status": "aborted"}
+    await resuming
+    assert (await page.result("x")).text == "3"
+
+
 async def test_a_thief_cannot_take_the_ports_of_a_paused_kernel(open_notebook):
     notebook = await open_notebook()
     await notebook.pause()
