@@ -61,5 +61,10 @@ export default defineConfig([
       ]
     }
   },
+  {
+    // The specs compare with the English words.
+    files: ['labextension/test/**', 'ui-tests/**'],
+    rules: { 'jupyter/no-untranslated-string': 'off' }
+  },
   prettier
 ]);

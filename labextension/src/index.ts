@@ -217,15 +217,18 @@ const statusbar: JupyterFrontEndPlugin<void> = {
   id: 'jupyter_gkews:statusbar',
   description: 'The state of the current kernel in the status bar.',
   autoStart: true,
-  requires: [IGkewsModel, ICurrentNotebook, IStatusBar],
-  optional: [ITranslator],
+  requires: [IGkewsModel, ICurrentNotebook],
+  optional: [IStatusBar, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     state: IGkewsModel,
     notebook: ICurrentNotebook,
-    bar: IStatusBar,
+    bar: IStatusBar | null,
     translator: ITranslator | null
   ) => {
+    if (!bar) {
+      return; // Notebook 7 has none
+    }
     const item = new StatusItem({
       model: state,
       current: notebook,
@@ -246,15 +249,15 @@ const running: JupyterFrontEndPlugin<void> = {
   id: 'jupyter_gkews:running',
   description: 'The paused notebooks in the Running panel.',
   autoStart: true,
-  requires: [IGkewsModel, IRunningSessionManagers],
-  optional: [ITranslator],
+  requires: [IGkewsModel],
+  optional: [IRunningSessionManagers, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     state: IGkewsModel,
-    managers: IRunningSessionManagers,
+    managers: IRunningSessionManagers | null,
     translator: ITranslator | null
   ) => {
-    managers.add(
+    managers?.add(
       new PausedNotebooks({
         model: state,
         kernels: app.serviceManager.kernels,
