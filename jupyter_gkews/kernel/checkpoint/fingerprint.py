@@ -16,6 +16,7 @@ from typing import Any
 
 from .placeholders import Lost
 from .rebuilders import REBUILT
+from .singletons import StandIn, process_objects
 
 #: Objects looked at a name, elements of one container, levels of nesting.
 BUDGET = 4000
@@ -33,6 +34,7 @@ class Fingerprints:
 
     def __init__(self, user_ns: dict[str, Any], lost: frozenset[int] = frozenset()) -> None:
         self._lost = lost
+        self._process = process_objects()
         self._namespaces = (id(user_ns), id(vars(builtins)))
         self._met: dict[int, tuple[int, int]] = {}
         self._name = 0
@@ -63,6 +65,8 @@ class Fingerprints:
         cls = type(obj)
         if cls is Lost or id(obj) in self._lost:
             self._say("lost")
+        elif cls is StandIn or id(obj) in self._process:
+            self._say("of the process")
         elif cls in (int, float, complex, bool, type(None)):
             self._say(cls.__name__, repr(obj) if cls is not int or abs(obj) < 1 << 64 else hex(obj))
         elif cls in (str, bytes, bytearray):

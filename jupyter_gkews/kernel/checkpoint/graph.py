@@ -22,6 +22,7 @@ from ...errors import GkewsError
 from . import functions, kinds, rebuild, rebuilders, reduction, tensors
 from .buffers import Buffers, address_of
 from .placeholders import Loss, Lost
+from .singletons import process_objects
 from .watch import Hung
 
 Reduced = tuple[Any, ...]
@@ -108,7 +109,7 @@ class GraphWriter(pickle.Pickler):
         self._namespaces: dict[str, _Token] = {}
         self._pieces = pieces
         self._deferred: list[tuple[Any, Any]] | None = None
-        self._singletons = _singletons()
+        self._singletons = process_objects()
         self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
         self._register()
         self._announce(_Token(rebuild.namespace, ()), user_ns)
@@ -341,37 +342,3 @@ class GraphWriter(pickle.Pickler):
         memo[id(known)] = (position, known)
         self.memo = memo
         self.keep(token)
-
-
-def _singletons() -> dict[int, tuple[Any, Reduced]]:
-    """Objects of the process itself, found again instead of copied, by id."""
-    found: dict[int, tuple[Any, Reduced]] = {}
-    for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__"):
-        stream = getattr(sys, name, None)
-        if stream is not None:
-            found.setdefault(id(stream), (stream, (rebuild.std_stream, (name,))))
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is not None:
-        found[id(shell)] = (shell, (rebuild.shell, ()))
-        for name in _SHELL_PARTS:
-            part = getattr(shell, name, None)
-            if part is not None:
-                found[id(part)] = (part, (rebuild.attribute, (shell, name)))
-    return found
-
-
-_SHELL_PARTS = (
-    "events",
-    "history_manager",
-    "display_formatter",
-    "displayhook",
-    "display_pub",
-    "kernel",
-    "magics_manager",
-    "alias_manager",
-    "extension_manager",
-    "compile",
-    "config",
-    "input_transformer_manager",
-)

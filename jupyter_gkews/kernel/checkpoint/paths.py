@@ -11,6 +11,7 @@ from typing import Any
 
 from . import functions
 from .placeholders import Loss
+from .singletons import process_objects
 
 
 def holders(
@@ -23,8 +24,9 @@ def holders(
     """
     wanted = {id(obj): loss for obj, loss in losses}
     found: dict[str, list[tuple[str, Loss]]] = {}
+    process = set(process_objects())  # the shell holds everything, but is not saved
     for name, value in names.items():
-        seen: set[int] = set()
+        seen = set(process)
         # (object, position of its holder in this list, step from the holder to it)
         queue: list[tuple[Any, int, str]] = [(value, -1, name)]
         for position, (obj, _, _) in enumerate(queue):

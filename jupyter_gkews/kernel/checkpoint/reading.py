@@ -13,7 +13,7 @@ import pickle
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable, ClassVar
+from typing import Any, Callable
 
 from ...errors import GkewsError
 from . import rebuild
@@ -21,7 +21,9 @@ from .collector import collector_held
 from .graph import ANNOUNCED
 from .manifest import Manifest
 from .memory import CheckpointMemory, torch_of
+from .patient import PatientUnpickler
 from .placeholders import Loss, Lost, loss_of
+from .singletons import StandIn
 from .watch import Hung, watched
 
 #: Unpicklers that failed half-way, with what they had made. Kept for good: what they made may
@@ -64,6 +66,7 @@ class GraphReader:
             "array": self.array,
             "open_file": self.open_file,
             "memmap": self.memmap,
+            "shell": self.shell,
         }
 
     def read(self, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
@@ -81,7 +84,7 @@ class GraphReader:
                 self._storages.clear()
                 self.failed.clear()
                 self.moved.clear()
-        return dict(self._read(_Patient, progress))
+        return dict(self._read(PatientUnpickler, progress))
 
     def _read(
         self, kind: Any, progress: Callable[[int, int], None] | None
@@ -198,6 +201,10 @@ class GraphReader:
         self.moved[self._name] = device
         return "cpu"
 
+    def shell(self) -> Any:
+        """The running InteractiveShell; a stand-in where there is none."""
+        return rebuild.shell() or StandIn()
+
     def open_file(
         self, kind: str, path: str, mode: str, position: int, options: dict[str, Any]
     ) -> Any:
@@ -258,139 +265,3 @@ class _Fast(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         return self._reader.find_class(module, name, super().find_class)
-
-
-_Slow: Any = pickle._Unpickler
-
-
-class _Patient(_Slow):  # type: ignore[misc]
-    """The pure-Python unpickler, with a placeholder wherever user code fails."""
-
-    dispatch: ClassVar[dict[int, Any]] = dict(_Slow.dispatch)
-
-    def __init__(self, file: Any, reader: GraphReader, buffers: Iterator[Any]) -> None:
-        super().__init__(file, buffers=buffers)
-        self._reader = reader
-
-    def find_class(self, module: str, name: str) -> Any:
-        try:
-            return self._reader.find_class(module, name, super().find_class)
-        except (GkewsError, KeyboardInterrupt, MemoryError):
-            raise
-        except BaseException as error:
-            return self._reader.fail(f"{module}.{name}", f"it is not there: {error}")
-
-    def load_reduce(self) -> None:
-        stack = self.stack
-        args = stack.pop()
-        func = stack[-1]
-        # `setter(obj, state)` after obj: if it fails, obj is not what it was.
-        setting = len(stack) > 1 and len(args) == 2 and stack[-2] is args[0]
-        if setting and isinstance(args[0], Lost):
-            stack[-1] = None
-            return
-        made = self._reader.call_leaf(func, args)
-        stack[-1] = made
-        if setting and isinstance(made, Lost) and func is not rebuild.lost:
-            self._replace(args[0], made)
-            stack[-2] = made
-
-    def load_newobj(self) -> None:
-        args = self.stack.pop()
-        cls = self.stack.pop()
-        new = cls if isinstance(cls, Lost) else getattr(cls, "__new__", cls)
-        self.append(self._leaf(cls, new, (cls, *args), {}))
-
-    def load_newobj_ex(self) -> None:
-        kwargs = self.stack.pop()
-        args = self.stack.pop()
-        cls = self.stack.pop()
-        new = cls if isinstance(cls, Lost) else getattr(cls, "__new__", cls)
-        self.append(self._leaf(cls, new, (cls, *args), kwargs))
-
-    def _leaf(self, cls: Any, new: Any, args: Any, kwargs: Any) -> Any:
-        if any(isinstance(arg, Lost) for arg in args[:1]):
-            return self._reader.fail(loss_of(cls).what, loss_of(cls).reason)
-        return self._reader.call_leaf(new, args, kwargs)
-
-    def load_build(self) -> None:
-        stack = self.stack
-        state = stack.pop()
-        obj = stack[-1]
-        if isinstance(obj, Lost):
-            return
-        outcome = self._reader.call_leaf(rebuild.set_state, (obj, state))
-        if isinstance(outcome, Lost):
-            self._replace(obj, outcome)
-            stack[-1] = outcome
-
-    def _replace(self, obj: Any, lost: Lost) -> None:
-        """An object turned out to be lost after others could refer to it."""
-        for key, known in self.memo.items():
-            if known is obj:
-                self.memo[key] = lost
-
-    def _fill(self, fill: Callable[[Any], None]) -> None:
-        """APPEND(S), SETITEM(S), ADDITEMS: skipped for a placeholder, bounded for the rest."""
-        target = self.stack[-1]
-        outcome = self._reader.call_leaf(fill, (target,))
-        if isinstance(outcome, Lost):
-            self._replace(target, outcome)
-            self.stack[-1] = outcome
-
-    def load_appends(self) -> None:
-        items = self.pop_mark()
-        if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _extend(target, items))
-
-    def load_append(self) -> None:
-        item = self.stack.pop()
-        if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: target.append(item))
-
-    def load_setitems(self) -> None:
-        items = self.pop_mark()
-        if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _set_items(target, items))
-
-    def load_setitem(self) -> None:
-        value = self.stack.pop()
-        key = self.stack.pop()
-        if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _set_items(target, [key, value]))
-
-    def load_additems(self) -> None:
-        items = self.pop_mark()
-        if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _add_items(target, items))
-
-    dispatch[pickle.REDUCE[0]] = load_reduce
-    dispatch[pickle.NEWOBJ[0]] = load_newobj
-    dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex
-    dispatch[pickle.BUILD[0]] = load_build
-    dispatch[pickle.APPENDS[0]] = load_appends
-    dispatch[pickle.APPEND[0]] = load_append
-    dispatch[pickle.SETITEMS[0]] = load_setitems
-    dispatch[pickle.SETITEM[0]] = load_setitem
-    dispatch[pickle.ADDITEMS[0]] = load_additems
-
-
-def _extend(target: Any, items: list[Any]) -> None:
-    if hasattr(target, "extend"):
-        target.extend(items)
-    else:
-        for item in items:
-            target.append(item)
-
-
-def _set_items(target: Any, items: list[Any]) -> None:
-    for i in range(0, len(items), 2):
-        target[items[i]] = items[i + 1]
-
-
-def _add_items(target: Any, items: list[Any]) -> None:
-    if isinstance(target, set):
-        target.update(items)
-    else:
-        for item in items:
-            target.add(item)

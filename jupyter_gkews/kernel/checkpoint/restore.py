@@ -58,14 +58,16 @@ def restore(
     on_missing_gpu: str = "cpu",
     progress: Progress | None = None,
     dry: bool = False,
+    trusted: frozenset[str] = frozenset(),
 ) -> RestoreReport:
     """Fill `user_ns` with the variables of `checkpoint`.
 
-    `verify`: "fast" compares each chunk's quick hash, "full" its name as well ("none" only
-    right after a save). `on_missing_gpu`: "cpu" moves tensors whose device is not there, "fail"
-    raises. `dry`: touch no file of the user's and change nothing of the process but sys.path and
-    the working directory; for the test load. `progress(step, bytes_done, bytes_total)` with the
-    steps "importing", "reading", "rebuilding".
+    `verify`: "fast" compares each chunk's quick hash, "full" its name as well; chunks in `trusted`
+    are not read for it (the test load of a save trusts what that very process has just hashed).
+    `on_missing_gpu`: "cpu" moves tensors whose device is not there, "fail" raises. `dry`: touch no
+    file of the user's and change nothing of the process but sys.path, environment and working
+    directory; for the test load. `progress(step, bytes_done, bytes_total)` with the steps
+    "importing", "reading", "rebuilding".
 
     Raises GkewsError: checkpoint_not_found, _damaged, _unsigned, _foreign_key, _too_new,
     restore_failed. `user_ns` is then as it was.
@@ -76,7 +78,7 @@ def restore(
     graph = store.directory(checkpoint) / "graph.pkl"
     check_graph(graph, manifest)
     report = RestoreReport(checkpoint)
-    with CheckpointMemory(store, manifest, verify) as memory:
+    with CheckpointMemory(store, manifest, verify, trusted) as memory:
         clock.lap(report.seconds, "opening")
         report.process += process_state.apply_paths(manifest.state)
         tell("importing", 0, memory.bytes_total)
@@ -170,7 +172,8 @@ def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dr
         elif type(value) is Lost:
             continue  # whoever asks for it finds nothing and uses what a new process has
         elif kind == "extra":
-            report.extras[name] = value
+            # a dictionary is filled item by item: not the one that is being compared
+            report.extras[name] = dict(value) if type(value) is dict else value
         else:
             objects[name] = value
     if not dry:

@@ -100,6 +100,7 @@ class _Save:
         self.scratch: Scratch | None = None
         self.writer: ChunkWriter | None = None
         self.new: list[str] = []
+        self.trusted: set[str] = set()
         self.written = 0
         self.seconds: dict[str, float] = {}
         self._mark = time.monotonic()
@@ -205,6 +206,7 @@ class _Save:
         self.progress("writing", writer.bytes_done, writer.bytes_total)
         self.new += writer.new
         self.written += writer.bytes_written
+        self.trusted |= writer.trusted
         self.lap("writing")
         table, blocks = writer.tables()
         graph_bytes = got.file.tell()
@@ -242,7 +244,12 @@ class _Save:
         self.progress("verifying", 0, total)
         self.write_manifest(manifest, self.store.prepare())
         verdict = self.scratch.prove(
-            self.store.root, self.checkpoint, self.staging, "fast", self.expected, self.check
+            self.store.root,
+            self.checkpoint,
+            self.staging,
+            sorted(self.trusted),
+            self.expected,
+            self.check,
         )
         self.progress("verifying", total, total)
         return self.judge(got, manifest, verdict)

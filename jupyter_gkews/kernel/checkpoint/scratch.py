@@ -97,7 +97,7 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
             vars(main_module),
             StagedStore(order["store"], order["checkpoint"], order["staging"]),
             order["checkpoint"],
-            verify=order["verify"],
+            trusted=frozenset(order["trusted"]),
             progress=progress,
             dry=True,
         )
