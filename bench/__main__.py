@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no bench is called {', '.join(sorted(unknown))}")
     size = arguments.model or choose_size("BENCH_MODEL", ROOT)[0]
+    # ended by make, end the servers and their kernels too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work = ROOT / ".bench"
     shutil.rmtree(work, ignore_errors=True)
     figures: list[Figure] = []

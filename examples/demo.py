@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -337,6 +338,8 @@ def main() -> int:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     marker.touch()
+    # make ends its children with SIGTERM: let the server and its kernels be ended then, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     status = 1
     try:
         status = demonstrate(arguments.notebook.resolve(), work)

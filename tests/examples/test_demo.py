@@ -19,18 +19,23 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "qwen_pause_resume.ipynb"
 
 
-def run_demo(work: Path, notebook: Path = NOTEBOOK) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
+def command(work: Path, notebook: Path = NOTEBOOK) -> dict[str, Any]:
+    """The arguments of subprocess that start the demo."""
+    return {
+        "args": [
             *(sys.executable, "-m", "examples.demo"),
             *("--work", str(work), "--notebook", str(notebook)),
         ],
-        cwd=ROOT,
-        env={**os.environ, "DEMO_MODEL": "tiny"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+        "cwd": ROOT,
+        "env": {**os.environ, "DEMO_MODEL": "tiny"},
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
+
+
+def run_demo(work: Path, notebook: Path = NOTEBOOK) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(**command(work, notebook), timeout=280)
 
 
 def processes_that_mention(folder: Path) -> list[psutil.Process]:
@@ -41,13 +46,14 @@ def processes_that_mention(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def notebook_with(tmp_path: Path, cell: str, *, after_the_pause: bool) -> Path:
-    """A copy of the demo notebook, beside its module, with one more cell in one of the parts."""
+def notebook_with(tmp_path: Path, *, before_the_pause: str, after_the_resume: str) -> Path:
+    """A copy of the demo notebook, beside its module, with one more cell in each of its parts."""
     notebook: dict[str, Any] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     cells = notebook["cells"]
     pause = next(i for i, c in enumerate(cells) if "pause" in c["metadata"].get("tags", []))
-    added = {"cell_type": "code", "metadata": {}, "outputs": [], "source": cell}
-    cells.insert(pause + 1 if after_the_pause else pause, added)
+    for position, source in ((pause + 1, after_the_resume), (pause, before_the_pause)):
+        cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": source}
+        cells.insert(position, cell)
     folder = tmp_path / "notebooks"
     folder.mkdir()
     (folder / "qwen_model.py").write_bytes((NOTEBOOK.parent / "qwen_model.py").read_bytes())
@@ -69,21 +75,18 @@ def test_the_demo_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not processes_that_mention(work)
 
 
-def test_the_demo_fails_when_a_cell_after_the_resume_finds_something_wrong(tmp_path: Path) -> None:
-    notebook = notebook_with(tmp_path, "assert answer == 'other'", after_the_pause=True)
+def test_the_demo_fails_when_something_is_wrong_or_lost_that_should_not_be(tmp_path: Path) -> None:
+    notebook = notebook_with(
+        tmp_path,
+        before_the_pause="also_lost = (line for line in 'ab')\nnext(also_lost)",
+        after_the_resume="assert answer == 'other'",
+    )
     done = run_demo(tmp_path / "work", notebook)
     assert done.returncode == 1
     assert "WRONG cell 1 after the resume" in done.stdout
-    assert not processes_that_mention(tmp_path / "work")
-
-
-def test_the_demo_fails_when_something_unexpected_is_lost(tmp_path: Path) -> None:
-    cell = "also_lost = (line for line in 'ab')\nnext(also_lost)"
-    notebook = notebook_with(tmp_path, cell, after_the_pause=False)
-    done = run_demo(tmp_path / "work", notebook)
-    assert done.returncode == 1
     assert "WRONG first pause: lost the generator and nothing else" in done.stdout
     assert "also_lost" in done.stdout
+    assert not processes_that_mention(tmp_path / "work")
 
 
 def test_the_demo_empties_no_folder_that_it_did_not_make(tmp_path: Path) -> None:
@@ -93,3 +96,17 @@ def test_the_demo_empties_no_folder_that_it_did_not_make(tmp_path: Path) -> None
     assert done.returncode == 2
     assert "will not empty it" in done.stderr
     assert mine.read_text(encoding="utf-8") == "mine"
+
+
+def test_the_demo_that_is_told_to_end_takes_its_server_and_kernel_along(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    with subprocess.Popen(**command(work)) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:  # its first cell has run: there are a server and a kernel
+            if line.lstrip().startswith("[1]"):
+                break
+        assert len(processes_that_mention(work)) >= 2
+        demo.terminate()
+        demo.communicate(timeout=60)
+    assert demo.returncode == 143
+    assert not processes_that_mention(work)
