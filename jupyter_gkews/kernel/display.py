@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 
@@ -20,6 +21,17 @@ def human_bytes(size: float) -> str:
         if size < 999.5:
             return f"{size:.3g} {unit}"
     return f"{size / 1000:.3g} TB"
+
+
+def human_seconds(seconds: float) -> str:
+    """`seconds` with one decimal: 12.3 s; never a zero that was not one."""
+    return f"{seconds:.1f} s" if seconds >= 0.1 else "less than 0.1 s"
+
+
+def local_time(moment: str) -> str:
+    """An ISO 8601 time with offset or Z, as the user's clock shows it: 2026-11-30 18:02."""
+    parsed = datetime.fromisoformat(moment.replace("Z", "+00:00"))  # Python 3.9 knows no Z
+    return parsed.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 @dataclass
@@ -105,7 +117,8 @@ def fates_table(survives: Mapping[str, Any]) -> Table:
         )
     for each in survives.get("process", ()):
         if each["fate"] != "kept":
-            table.foot.append(f"{each['what']}: {each['fate']}. {each.get('reason') or ''}".strip())
+            reason = f" ({each['reason']})" if each.get("reason") else ""
+            table.foot.append(f"{each['what']}: {each['fate']}{reason}")
     return table
 
 
@@ -130,6 +143,6 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     return losses_table(
         f"Checkpoint{name} ({summary['id']}): {counts['kept']} kept, {counts['rebuilt']} rebuilt, "
         f"{counts['lost']} lost; {human_bytes(sizes['total'])}, of which "
-        f"{human_bytes(sizes['written'])} written in {seconds:.1f} s.",
+        f"{human_bytes(sizes['written'])} written in {human_seconds(seconds)}.",
         summary.get("lost") or (),
     )

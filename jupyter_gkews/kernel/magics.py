@@ -16,7 +16,14 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 
 from ..errors import GkewsError
-from .display import Table, fates_table, losses_table, summary_table
+from .display import (
+    Table,
+    fates_table,
+    human_seconds,
+    local_time,
+    losses_table,
+    summary_table,
+)
 from .protocol import EVENT_CHECKPOINTED, EVENT_PAUSE_REQUESTED
 
 if TYPE_CHECKING:
@@ -95,14 +102,16 @@ class GkewsMagics(Magics):
             table = losses_table(
                 f"Recovered from checkpoint {resumed.checkpoint}: {resumed.kept} kept, "
                 f"{resumed.rebuilt} rebuilt, {len(resumed.lost)} lost; "
-                f"{sum(resumed.seconds.values()):.1f} s.",
+                f"{human_seconds(sum(resumed.seconds.values()))}.",
                 resumed.lost,
             )
         if summary is None:
             table.foot.append("No checkpoint was taken since this process started.")
         else:
             name = f" {summary['name']!r}" if summary.get("name") else ""
-            table.foot.append(f"Last checkpoint{name}: {summary['id']}, {summary['created']}.")
+            table.foot.append(
+                f"Last checkpoint{name}: {summary['id']}, {local_time(summary['created'])}."
+            )
         return table
 
 

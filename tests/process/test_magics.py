@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
-from jupyter_gkews.kernel.display import Table, human_bytes
+from jupyter_gkews.kernel.display import Table, human_bytes, human_seconds, local_time
 
 
 async def test_pause_in_a_cell_asks_the_server_and_lets_the_cell_finish(open_notebook):
@@ -126,3 +127,15 @@ def test_a_table_escapes_what_it_shows():
 )
 def test_sizes_have_decimal_units(size, text):
     assert human_bytes(size) == text
+
+
+def test_times_are_the_users_and_durations_are_never_a_false_zero(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Seoul")
+    time.tzset()
+    try:
+        assert local_time("2026-11-30T09:02:00.123Z") == "2026-11-30 18:02"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert human_seconds(0.02) == "less than 0.1 s"
+    assert human_seconds(12.34) == "12.3 s"
