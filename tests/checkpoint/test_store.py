@@ -178,7 +178,7 @@ def test_deleting_frees_only_what_no_other_checkpoint_needs(
     target: dict[str, Any] = {}
     restore(target, store, "two")
     assert target["big"][-1] == 2_999_999 and target["more"][5] == 10
-    assert store.delete("two") > 24_000_000
+    assert store.delete("two") >= 24_000_000
     assert store.summaries() == [] and not list(store.root.glob("chunks/*/*"))
     assert target["big"].sum() == live["big"].sum()  # mapped memory outlives its files
     with pytest.raises(GkewsError) as caught:
@@ -204,7 +204,7 @@ def test_collecting_waits_for_a_save_that_runs(store: CheckpointStore, namespace
     shutil.rmtree(directory)
     with store.locked(shared=True, wait=True):
         assert store.gc() == 0
-    assert store.gc() > 24_000_000
+    assert store.gc() >= 24_000_000
 
 
 def _make_key(root: str, results: Any) -> None:

@@ -109,21 +109,23 @@ def relative_path(name: str) -> str:
     return f"chunks/{digest[:2]}/{name}"
 
 
-def write_file(path: Path, pieces: list[Any]) -> None:
-    """Write buffers to a new file, 0600, and make its bytes durable. Raises OSError."""
+def write_file(path: Path, pieces: list[Any], *, durable: bool = True) -> None:
+    """Write buffers to a new file, 0600; its bytes are on the disk afterwards if `durable`, else
+    after `fsync_file`. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         for piece in pieces:
             view = memoryview(piece).cast("B")
             while view:
                 view = view[os.write(fd, view) :]
-        os.fsync(fd)
+        if durable:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def fsync_dir(path: Path) -> None:
-    """Make the names in a directory durable."""
+def fsync_file(path: Path) -> None:
+    """Make the bytes of a file, or the names in a directory, durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

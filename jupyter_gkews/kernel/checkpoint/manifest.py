@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
-from .chunks import Chunk, fsync_dir
+from .chunks import Chunk, fsync_file
 
 #: The format that this code writes, and the newest that it reads.
 FORMAT = 1
@@ -180,7 +180,7 @@ def make_key(root: Path) -> bytes:
             os.link(temporary, root / "key")
     finally:
         os.unlink(temporary)
-    fsync_dir(root)
+    fsync_file(root)
     key = read_key(root)
     if key is None:
         raise GkewsError(

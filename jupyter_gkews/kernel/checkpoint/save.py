@@ -309,10 +309,10 @@ class _Save:
         os.rmdir(self.staging / "chunks")
         self.lap("committing")
         self.write_manifest(manifest, key)
-        chunks.fsync_dir(self.staging)
+        chunks.fsync_file(self.staging)
         final = self.store.directory(self.checkpoint)
         os.rename(self.staging, final)
-        chunks.fsync_dir(final.parent)
+        chunks.fsync_file(final.parent)
 
     def clean_up(self) -> None:
         """Whatever happened: no threads, no scratch process, no staging directory."""

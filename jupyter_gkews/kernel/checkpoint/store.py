@@ -125,7 +125,7 @@ class CheckpointStore:
                         os.mkdir(directory, 0o700)
                     except FileExistsError:
                         continue
-                    chunks.fsync_dir(directory.parent)
+                    chunks.fsync_file(directory.parent)
             return make_key(self.root)
 
     @contextmanager
@@ -172,7 +172,7 @@ class CheckpointStore:
             # Out of the list in one step; the slow part works on a name that nobody lists.
             trash = directory.with_name(f".trash-{checkpoint}-{os.urandom(4).hex()}")
             os.rename(directory, trash)
-            chunks.fsync_dir(directory.parent)
+            chunks.fsync_file(directory.parent)
             freed = _tree_bytes(trash)
             shutil.rmtree(trash, ignore_errors=True)
             return freed + self.gc()
