@@ -37,8 +37,8 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
     """Start servers that share one home (the store, the runtime directory); ended afterwards."""
     started: list[LiveServer] = []
 
-    def start(*options: str, root: Path | None = None) -> LiveServer:
-        server = LiveServer(tmp_path / "jupyter", root or tmp_path / "root", *options)
+    def start(*options: str, root: Path | None = None, token: str | None = None) -> LiveServer:
+        server = LiveServer(tmp_path / "jupyter", root or tmp_path / "root", *options, token=token)
         started.append(server)
         return server.start()
 

@@ -52,9 +52,9 @@ def wait_until(what: Callable[[], Any], why: str, timeout_s: float = DEADLINE_S)
 class LiveServer:
     """`jupyter server` with the extension, on a free port."""
 
-    def __init__(self, base: Path, root: Path, *options: str) -> None:
+    def __init__(self, base: Path, root: Path, *options: str, token: str | None = None) -> None:
         self.base, self.root, self.options = base, root, options
-        self.token = uuid.uuid4().hex
+        self.token = uuid.uuid4().hex if token is None else token
         self.log = base / f"server-{uuid.uuid4().hex[:8]}.log"
         self._sockets: list[websocket.WebSocket] = []
         for folder in (base, root):
@@ -74,6 +74,10 @@ class LiveServer:
             "IPYTHONDIR": str(self.base / "ipython"),
             "JUPYTER_TOKEN": "",
         }
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        return {"Authorization": f"token {self.token}"} if self.token else {}
 
     @property
     def store(self) -> Path:
@@ -113,7 +117,7 @@ class LiveServer:
         self.url: str = self.info["url"]
         self.client = httpx.Client(
             base_url=self.url,
-            headers={"Authorization": f"token {self.token}"},
+            headers=self.authorization,
             timeout=DEADLINE_S,
             trust_env=False,
         )
@@ -205,7 +209,7 @@ class LiveServer:
     def _socket(self, path: str) -> websocket.WebSocket:
         socket = websocket.create_connection(
             self.url.replace("http://", "ws://") + path,
-            header={"Authorization": f"token {self.token}"},
+            header=self.authorization,
             timeout=DEADLINE_S,
             suppress_origin=True,
         )

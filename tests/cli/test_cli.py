@@ -213,6 +213,17 @@ def test_a_server_is_named_by_its_url_and_token(
     assert "does not answer" in nobody.err
 
 
+def test_a_server_without_a_token_is_asked_too(gkews: Gkews, start_server, monkeypatch) -> None:
+    server = start_server(token="")
+    server.client.headers["X-XSRFToken"] = "00"
+    server.client.cookies.set("_xsrf", "00")
+    kernel = server.notebook("open.ipynb").ready()
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(server.base / "runtime"))
+    done = gkews("pause", "open.ipynb")
+    assert done.code == 0, done.err
+    assert kernel.status["state"] == "paused"
+
+
 def test_it_is_a_subcommand_of_jupyter(kernel: LiveKernel) -> None:
     bin_dir = str(Path(sys.executable).parent)
     assert shutil.which("jupyter-gkews", path=bin_dir)

@@ -137,6 +137,21 @@ def test_a_pause_waits_for_the_running_cell_and_holds_those_that_come_later(
     assert kernel.run("x") == "1"
 
 
+def test_a_cell_that_is_run_while_the_checkpoint_is_written_wakes_the_kernel_again(
+    server: LiveServer,
+) -> None:
+    kernel = server.notebook("meanwhile.ipynb").ready()
+    kernel.run(SLOW.format(seconds=0.1) + "\nmany = [Slow() for _ in range(10)]; x = 16")
+    operation = kernel.ask("pause")
+    path = f"gkews/operations/{operation['id']}"
+    wait_until(lambda: server.get(path)["phase"] == "checkpointing", "the checkpoint is written")
+    cell = kernel.send("print(x)")
+    assert server.operation(operation["id"])["error"] is None
+    answer = kernel.answer(cell)
+    assert (answer.reply["status"], answer.text) == ("ok", "16\n")
+    assert kernel.status["provenance"] == "recovered"
+
+
 def test_a_pause_of_a_paused_kernel_is_refused(server: LiveServer) -> None:
     kernel = server.notebook("twice.ipynb").ready()
     kernel.run("x = 7")
