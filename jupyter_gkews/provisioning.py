@@ -227,7 +227,9 @@ class PausableProvisioner(LocalProvisioner):
         await super().terminate(restart=restart)
 
     async def shutdown_requested(self, restart: bool = False) -> None:
-        """A restart or a shutdown begins: a paused kernel has nothing to wait for."""
+        """A restart or a shutdown begins: a paused or resuming kernel has no use for politeness."""
+        if self.phase == "resuming":
+            await self.kill(restart=restart)
         self.end_pause()
         await super().shutdown_requested(restart=restart)
 

@@ -203,6 +203,38 @@ async def test_a_kernel_that_dies_while_it_loads_stays_paused(open_notebook, tmp
     assert (await page.result("x.state")).text == "'alive'"
 
 
+async def test_a_restart_in_the_middle_of_a_resume_is_fresh(open_notebook, tmp_path):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    switch, loading = tmp_path / "slow", tmp_path / "loading"
+    await page.result(
+        "class Slow:\n"
+        "    def __init__(self): self.state = 1\n"
+        "    def __setstate__(self, state):\n"
+        "        import os, time\n"
+        f"        if os.path.exists({str(switch)!r}):\n"
+        f"            open({str(loading)!r}, 'w').close(); time.sleep(60)\n"
+        "        self.__dict__.update(state)\n"
+        "x = Slow()"
+    )
+    await notebook.pause()
+    switch.touch()
+    resuming = asyncio.ensure_future(notebook.resume())
+    cell = page.run("x")
+    await until(loading.exists)
+    ended: list[str] = []
+    notebook.provisioner.on_pause_ended = ended.append
+    await notebook.app.kernel_manager.restart_kernel(notebook.kernel_id)
+    with pytest.raises(GkewsError) as caught:
+        await resuming
+    assert caught.value.reason == "kernel_died"
+    assert ended == ["restart"]
+    assert notebook.provisioner.phase == "running"
+    assert (await page.finished(cell)).reply == {"status": "aborted"}
+    await page.hears_the_kernel()
+    assert (await page.result("'x' in globals()")).text == "False"
+
+
 async def test_a_cell_sent_while_the_checkpoint_is_taken_runs_if_the_pause_fails(open_notebook):
     notebook = await open_notebook()
     page = await notebook.browser()
