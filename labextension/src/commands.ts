@@ -215,17 +215,20 @@ async function whenToPause(
 }
 
 /**
- * After a checkpoint was restored into a new kernel: let the notebook that is open on `path` use
- * it. `contexts` are those of all open notebooks.
+ * After a kernel has come back: let the notebook that is open on `path` use it, if it uses
+ * another one (`always`, a checkpoint was restored into a new kernel) or none (its session went
+ * with an earlier server). `contexts` are those of all open notebooks.
  */
-export async function moveNotebook(
+export async function connectNotebook(
   contexts: ISessionContext[],
   path: string,
-  kernelId: string
+  kernelId: string,
+  always: boolean
 ): Promise<void> {
   for (const context of contexts) {
     const here = context.session?.path ?? context.path;
-    if (here === path && context.session?.kernel?.id !== kernelId) {
+    const used = context.session?.kernel?.id ?? null;
+    if (here === path && used !== kernelId && (always || used === null)) {
       await context.changeKernel({ id: kernelId });
     }
   }

@@ -16,7 +16,7 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { GkewsApi } from './api';
-import { addCommands, moveNotebook } from './commands';
+import { addCommands, connectNotebook } from './commands';
 import { CurrentNotebook } from './current';
 import { GkewsModel } from './model';
 import { PausedOverlay } from './overlay';
@@ -133,25 +133,22 @@ const main: JupyterFrontEndPlugin<void> = {
       openPanel
     });
     new Toasts({ model: state, settings, trans, open: () => openPanel(false) });
-    state.operationChanged.connect((_, operation) => {
-      if (
-        operation.kind === 'restore' &&
-        operation.result &&
-        !operation.error
-      ) {
-        void (async () => {
-          await state.refresh();
-          await serviceManager.sessions.refreshRunning();
-          const path = state.kernel(operation.kernel)?.path;
-          if (path) {
-            const contexts: NotebookPanel['sessionContext'][] = [];
-            tracker.forEach(({ sessionContext }) =>
-              contexts.push(sessionContext)
-            );
-            await moveNotebook(contexts, path, operation.kernel);
-          }
-        })();
+    state.operationChanged.connect((_, { kind, kernel, result }) => {
+      if (!result || (kind !== 'restore' && kind !== 'resume')) {
+        return;
       }
+      void (async () => {
+        await state.refresh();
+        await serviceManager.sessions.refreshRunning();
+        const path = state.kernel(kernel)?.path;
+        if (path) {
+          const contexts: NotebookPanel['sessionContext'][] = [];
+          tracker.forEach(({ sessionContext }) =>
+            contexts.push(sessionContext)
+          );
+          await connectNotebook(contexts, path, kernel, kind === 'restore');
+        }
+      })();
     });
 
     for (const command of [

@@ -29,6 +29,9 @@ const FOLLOW_INTERVAL = 1000;
 /** Milliseconds until a starting kernel is looked at again, at first; it doubles. */
 const STARTING_FIRST = 300;
 
+/** Milliseconds between the looks at a server that has come back. */
+const AFTER_RECONNECT = [1000, 4000, 15000];
+
 /** Milliseconds until an unreachable server is asked again: at first, and at most. */
 const RETRY_FIRST = 2000;
 const RETRY_LAST = 30000;
@@ -95,6 +98,7 @@ export class GkewsModel implements IGkewsModel {
     this._stream?.disconnect(this._onEvent, this);
     clearTimeout(this._retry);
     clearTimeout(this._starting);
+    clearTimeout(this._again);
     this._timers.forEach(timer => clearTimeout(timer));
     this._timers.clear();
     Signal.clearData(this);
@@ -226,9 +230,14 @@ export class GkewsModel implements IGkewsModel {
 
   private _take(status: Status): void {
     const before = this._status;
+    const wasAway = this._problem?.reason === 'server_unreachable';
     this._status = status;
     this._problem = null;
     this._retryDelay = RETRY_FIRST;
+    if (wasAway) {
+      // A new server may still be taking paused kernels over, and its event bus is not heard yet.
+      this._lookAgain(AFTER_RECONNECT);
+    }
     for (const kernel of status.kernels) {
       const operation = kernel.operation ?? kernel.last_operation;
       const known = before?.kernels.some(({ id }) => id === kernel.id);
@@ -262,6 +271,17 @@ export class GkewsModel implements IGkewsModel {
     }
     this._starting = setTimeout(() => void this.refresh(), this._startingDelay);
     this._startingDelay = Math.min(2 * this._startingDelay, RETRY_LAST);
+  }
+
+  private _lookAgain(delays: number[]): void {
+    const [delay, ...later] = delays;
+    clearTimeout(this._again);
+    this._again = setTimeout(() => {
+      void this.refresh();
+      if (later.length) {
+        this._lookAgain(later);
+      }
+    }, delay);
   }
 
   /** Take note of an operation; `news` is false for one that ended before we looked. */
@@ -428,6 +448,7 @@ export class GkewsModel implements IGkewsModel {
   private _retryDelay = RETRY_FIRST;
   private _starting: ReturnType<typeof setTimeout> | undefined;
   private _startingDelay = STARTING_FIRST;
+  private _again: ReturnType<typeof setTimeout> | undefined;
   private _isDisposed = false;
 }
 

@@ -190,6 +190,19 @@ describe('the model', () => {
     expect(model.kernel('k-1')?.state).toBe('paused');
   });
 
+  it('looks again at a server that has come back, which may be taking kernels over', async () => {
+    await model.refresh();
+    wire.answers.set('GET status', () =>
+      Promise.reject(new TypeError('Failed to fetch'))
+    );
+    await model.refresh();
+    wire.on('GET status', status());
+    await model.refresh();
+    expect(model.kernel('k-1')).toBeNull();
+    wire.on('GET status', status(kernel({ state: 'paused' })));
+    await until(model, () => model.kernel('k-1')?.state === 'paused');
+  });
+
   it('keeps the reason when the table of fates cannot be had', async () => {
     await model.refresh();
     wire.on(
