@@ -87,7 +87,10 @@ class Fingerprints:
         elif id(obj) in self._namespaces:
             self._say("namespace", self._namespaces.index(id(obj)))
         elif not self._again(obj):
-            self._open(obj, cls, depth)
+            try:
+                self._open(obj, cls, depth)
+            except Exception:  # an object that cannot even be looked at, here or there
+                self._say("unreadable")
 
     def _again(self, obj: Any) -> bool:
         """Whether the object was met before (then that is all that is said about it)."""

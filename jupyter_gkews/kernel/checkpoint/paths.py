@@ -40,7 +40,10 @@ def holders(
             budget -= 1
             if budget < 0:
                 return found
-            queue.extend((part, position, step) for part, step in _parts(obj))
+            try:
+                queue.extend((part, position, step) for part, step in _parts(obj))
+            except RuntimeError:  # a thread of the user's changes it meanwhile
+                continue
     return found
 
 
