@@ -1,7 +1,8 @@
 """`python -m bench [names] [--write]`: run the benches one after the other and print one table.
 
-`--write` also replaces docs/benchmarks.md. Exits non-zero if a bound is missed. Never run two at
-once, and never beside other work: they share the machine's disk and cores.
+`--write` also replaces docs/benchmarks.md, from the last run of each bench. Exits non-zero if a
+bound is missed. Never run two at once, and never beside other work: they share the machine's disk
+and cores.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import shutil
 import signal
 import sys
 import time
+from dataclasses import asdict
+from datetime import datetime, timezone
 from pathlib import Path
 
 from examples.qwen_model import choose_size
 
 from . import cell_overhead, checkpoint, resume, server_start
-from .figures import Bench, Figure, as_text
+from .figures import Bench, Figure, Run, as_text, load, machine
 from .report import write
 
 ROOT = Path(__file__).parent.parent
@@ -28,13 +31,28 @@ BENCHES: dict[str, Bench] = {
     "cell_overhead": cell_overhead.run,
 }
 
+WORK = ROOT / ".bench"
+RESULTS = WORK / "results.json"
+
+
+def read_runs() -> dict[str, Run]:
+    """The last run of each bench, so that they can be taken one by one."""
+    try:
+        found = json.loads(RESULTS.read_text())
+    except FileNotFoundError:
+        return {}
+    return {
+        name: Run(**{**run, "figures": [Figure(**figure) for figure in run["figures"]]})
+        for name, run in found.items()
+    }
+
 
 def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHES)}")
     parser.add_argument("--model", choices=["0.5b", "3b", "tiny"], help="default: what fits")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md too")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md, too")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(BENCHES)
     if unknown:
@@ -42,21 +60,23 @@ def main() -> int:
     size = arguments.model or choose_size("BENCH_MODEL", ROOT)[0]
     # ended by make, end the servers and their kernels too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    work = ROOT / ".bench"
-    shutil.rmtree(work, ignore_errors=True)
+    runs = read_runs()
     figures: list[Figure] = []
     for name in arguments.names or BENCHES:
         print(f"== {name} (model {size})", flush=True)
-        folder = work / name
+        folder = WORK / name
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        run = Run(size, load(), machine(), datetime.now(timezone.utc).date().isoformat())
         started = time.monotonic()
-        found = BENCHES[name](folder, size)
-        figures += found
-        print(as_text(found), f"\n    ({time.monotonic() - started:.0f} s)", flush=True)
+        run.figures = BENCHES[name](folder, size)
+        print(as_text(run.figures), f"\n    ({time.monotonic() - started:.0f} s)", flush=True)
         shutil.rmtree(folder)  # 3B leaves 12 GB behind otherwise
-    (work / "results.json").write_text(json.dumps([f.to_json() for f in figures], indent=1))
+        figures += run.figures
+        runs[name] = run
+        RESULTS.write_text(json.dumps({name: asdict(run) for name, run in runs.items()}, indent=1))
     if arguments.write:
-        write(ROOT / "docs" / "benchmarks.md", figures, size)
+        write(ROOT / "docs" / "benchmarks.md", [runs[name] for name in BENCHES if name in runs])
     missed = [figure.name for figure in figures if not figure.met]
     bounds = sum(figure.bound is not None for figure in figures)
     print(f"\n{bounds - len(missed)} of {bounds} bounds met", end="")

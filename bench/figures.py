@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -41,9 +41,16 @@ class Figure:
             self.how,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """As `.bench/results.json` keeps it."""
-        return asdict(self)
+
+@dataclass
+class Run:
+    """One run of one bench: with which model, beside what, on which machine, and when."""
+
+    size: str
+    load: str
+    machine: str
+    date: str
+    figures: list[Figure] = field(default_factory=list)
 
 
 def spread(samples: Sequence[float], digits: int = 2) -> str:
@@ -85,6 +92,14 @@ def machine() -> str:
         f"{psutil.cpu_count()} cores of {processor}, {memory:.0f} GiB of memory, "
         f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     )
+
+
+def load() -> str:
+    """What else the machine did in the last minute: figures of a busy one are worth less."""
+    busy = os.getloadavg()[0]
+    if busy < 0.5:
+        return "nothing else ran"
+    return f"other work ran at the same time: the load was {busy:.1f} when it began"
 
 
 Bench = Callable[[Path, str], list[Figure]]

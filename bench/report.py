@@ -1,12 +1,11 @@
-"""Write docs/benchmarks.md from one run's figures; it holds nothing that was not measured."""
+"""Write docs/benchmarks.md from the last runs' figures; it holds nothing that was not measured."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
-from .figures import Figure, as_markdown, machine
+from .figures import Figure, Run, as_markdown
 
 _TEXT = """# Benchmarks
 
@@ -14,9 +13,7 @@ Written by `make bench WRITE=1` (`python -m bench --write`); do not edit by hand
 a ratio or a difference within one run on one machine, so that it carries over to another one
 better than seconds do.
 
-Measured on {date} on {machine}; model: Qwen2.5-{size} in bfloat16, on the CPU.
-
-{table}
+{runs}
 
 How each is taken:
 
@@ -40,12 +37,14 @@ How each is taken:
 """
 
 
-def write(path: Path, figures: Sequence[Figure], size: str) -> None:
-    """Replace the file at `path`."""
-    text = _TEXT.format(
-        date=datetime.now(timezone.utc).date().isoformat(),
-        machine=machine(),
-        size=size.upper(),
-        table=as_markdown(figures),
-    )
-    path.write_text(text, encoding="utf-8")
+def write(path: Path, runs: Sequence[Run]) -> None:
+    """Replace the file at `path` by the tables of these runs, those of one kind together."""
+    sections: dict[str, list[Figure]] = {}
+    for run in runs:
+        heading = (
+            f"Measured on {run.date} on {run.machine}; {run.load}. Model: Qwen2.5-"
+            f"{run.size.upper()} in bfloat16, on the CPU."
+        )
+        sections.setdefault(heading, []).extend(run.figures)
+    text = "\n\n".join(f"{heading}\n\n{as_markdown(found)}" for heading, found in sections.items())
+    path.write_text(_TEXT.format(runs=text), encoding="utf-8")
