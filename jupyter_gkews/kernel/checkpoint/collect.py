@@ -39,10 +39,17 @@ CellOf = Callable[[str], "int | None"]
 
 
 class GraphFile:
-    """Where a graph goes: hashed on the way; kept only if there is a file behind it."""
+    """Where a graph goes: hashed on the way; kept only if there is a file behind it.
 
-    def __init__(self, file: Any = None) -> None:
+    `typed` makes a GkewsError of an error of that file: a full disk must end the save. Left as
+    it is, it would look like an object that cannot be written, and the object would be lost.
+    """
+
+    def __init__(
+        self, file: Any = None, typed: Callable[[OSError], Exception] | None = None
+    ) -> None:
         self._file = file
+        self._typed = typed
         self._hash = chunks.hasher()
         self._position = 0
 
@@ -52,7 +59,10 @@ class GraphFile:
         self._position += nbytes
         if self._file is not None:
             self._hash.update(data)
-            self._file.write(data)
+            try:
+                self._file.write(data)
+            except OSError as error:
+                raise (self._typed(error) if self._typed else error) from error
         return nbytes
 
     def tell(self) -> int:

@@ -170,7 +170,7 @@ class _Save:
                 file.close()
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             opened[:] = [os.fdopen(os.open(path, flags, 0o600), "wb", buffering=1 << 20)]
-            return GraphFile(opened[0])
+            return GraphFile(opened[0], lambda error: as_typed(error, self.store.root))
 
         try:
             got = collect(
