@@ -32,6 +32,7 @@ from .kernel.protocol import (
     RestoreOrder,
     read_json,
 )
+from .kernel_process import how_it_ended
 from .provisioning import PausableProvisioner
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,8 @@ class KernelClient:
         # Sockets of our own for every process: what was meant for the previous one is dropped
         # with its socket, and a restart may have chosen other ports.
         self._disconnect()
-        self._fail_all(GkewsError("kernel_died", "The kernel's process was replaced."))
+        if self._waiting:
+            self._fail_all(self._died())
         self._busy = False
         self._connect()
         self._changed.set()
@@ -102,6 +104,13 @@ class KernelClient:
         self._disconnect()
         self._callbacks.clear()
         self._fail_all(GkewsError("kernel_unreachable", "The kernel is no longer managed."))
+
+    def _died(self) -> GkewsError:
+        return GkewsError(
+            "kernel_died",
+            f"The kernel died in the middle{how_it_ended(self._provisioner.exit_status)}.",
+            "The server restarts it without variables; earlier checkpoints are kept.",
+        )
 
     def _fail_all(self, error: GkewsError) -> None:
         for future in self._waiting.values():
@@ -173,7 +182,7 @@ class KernelClient:
                 if future.done():
                     break
                 if not self._provisioner.process_alive():
-                    raise GkewsError("kernel_died", "The kernel died while it was asked.")
+                    raise self._died()
                 if deadline is not None and loop.time() > deadline:
                     raise GkewsError(
                         "kernel_unreachable",
@@ -260,9 +269,10 @@ class KernelClient:
             if data and data.get("launch") == launch:
                 break
             if not alive:
+                how = how_it_ended(provisioner.exit_status)
                 raise GkewsError(
                     "kernel_died",
-                    "The kernel died while it loaded the checkpoint.",
+                    f"The kernel died while it loaded the checkpoint{how}.",
                     "The checkpoint is untouched; resume again, or restore it elsewhere.",
                 )
             if on_progress:

@@ -6,6 +6,7 @@ Reads the kernel's hello; never starts a process.
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from pathlib import Path
@@ -125,3 +126,16 @@ class KernelProcess:
             "(is it ipykernel on Python 3.9 or newer?).",
             "It works as without jupyter_gkews, but cannot be paused.",
         )
+
+
+def how_it_ended(status: int | None) -> str:
+    """An exit status in words, with a space before: " (SIGKILL; often: out of memory)"."""
+    if status is None:
+        return ""
+    if status >= 0:
+        return f" (exit status {status})"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f" ({name}; often: out of memory)" if name == "SIGKILL" else f" ({name})"

@@ -1,10 +1,11 @@
 """What the server hands to a kernel's launch: settings, adopted processes, where packages lie.
 
-Plain data; starts nothing.
+Plain data and the run directory; starts nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 from collections.abc import Callable
@@ -12,7 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .kernel.protocol import RestoreOrder
+from .kernel import startup
+from .kernel.protocol import (
+    ENV_RUN_DIR,
+    ENV_USER_STARTUP,
+    HELLO_FILE,
+    LAUNCH_FILE,
+    PROGRESS_FILE,
+    RESTORED_FILE,
+    STARTUP_ERROR_FILE,
+    Launch,
+    RestoreOrder,
+    write_json,
+)
 
 
 @dataclass
@@ -41,6 +54,23 @@ class LaunchSettings:
     born_paused: dict[str, PausedProcess] = field(default_factory=dict)
     """kernel id -> its launch starts no process, the kernel is paused from the start."""
     notebook_of: Callable[[str], str | None] = lambda kernel_id: None
+
+
+def write_launch(run_dir: Path, launch: Launch) -> None:
+    """Make `run_dir` ready for `launch`: nothing of an earlier launch is left in it."""
+    run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in (HELLO_FILE, PROGRESS_FILE, RESTORED_FILE, STARTUP_ERROR_FILE):
+        with contextlib.suppress(FileNotFoundError):
+            (run_dir / name).unlink()
+    write_json(run_dir / LAUNCH_FILE, launch)
+
+
+def bring_kernel_side(env: dict[str, str], run_dir: Path) -> None:
+    """Let a kernel that is started with `env` load our half, and the user's own startup file."""
+    env[ENV_RUN_DIR] = str(run_dir)
+    if env.get("PYTHONSTARTUP"):
+        env[ENV_USER_STARTUP] = env["PYTHONSTARTUP"]
+    env["PYTHONSTARTUP"] = startup.__file__
 
 
 def pure_python_path() -> list[str]:

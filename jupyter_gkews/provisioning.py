@@ -7,7 +7,6 @@ checkpoint, and never decides that a kernel shall be paused: `lifecycle` does.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 import signal
 import time
@@ -21,22 +20,16 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from .clients import KernelClients
 from .errors import GkewsError
-from .kernel import startup
-from .kernel.protocol import (
-    ENV_RUN_DIR,
-    ENV_USER_STARTUP,
-    HELLO_FILE,
-    LAUNCH_FILE,
-    PROGRESS_FILE,
-    RESTORED_FILE,
-    STARTUP_ERROR_FILE,
-    Hello,
-    Launch,
-    RestoreOrder,
-    write_json,
-)
+from .kernel.protocol import Hello, Launch, RestoreOrder
 from .kernel_process import KernelProcess
-from .launching import LaunchSettings, PausedProcess, StoppedProcess, pure_python_path
+from .launching import (
+    LaunchSettings,
+    PausedProcess,
+    StoppedProcess,
+    bring_kernel_side,
+    pure_python_path,
+    write_launch,
+)
 from .port_holder import PortHolder
 from .process_memory import measure
 
@@ -67,6 +60,7 @@ class PausableProvisioner(LocalProvisioner):
         self._kernel: KernelProcess | None = None  # None: not a Python kernel, or not launched
         self._ports = PortHolder()
         self._lost_ports: list[int] = []  # those that somebody took in the instant of the stop
+        self.exit_status: int | None = None  # of the last process that was seen to have ended
         self._death_told = False
         self._end_untold = False  # the pause has ended, by a restart or a shutdown: not yet known
 
@@ -124,7 +118,10 @@ class PausableProvisioner(LocalProvisioner):
 
     def process_alive(self) -> bool:
         """Whether the launched process (kernel or wrapper) and the kernel itself still run."""
-        if self.process is None or self.process.poll() is not None:
+        if self.process is None:
+            return False
+        self.exit_status = self.process.poll()
+        if self.exit_status is not None:
             return False
         return self._kernel is None or self._kernel.runs
 
@@ -138,12 +135,8 @@ class PausableProvisioner(LocalProvisioner):
             return kwargs
         run_dir = self.run_dir
         self._kernel = KernelProcess(run_dir, uuid.uuid4().hex)
-        run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in (HELLO_FILE, PROGRESS_FILE, RESTORED_FILE, STARTUP_ERROR_FILE):
-            with contextlib.suppress(FileNotFoundError):
-                (run_dir / name).unlink()
-        write_json(
-            run_dir / LAUNCH_FILE,
+        write_launch(
+            run_dir,
             Launch(
                 launch=self.launch,
                 kernel=self.kernel_id,
@@ -154,11 +147,7 @@ class PausableProvisioner(LocalProvisioner):
                 python_path=pure_python_path(),
             ),
         )
-        env = kwargs["env"]
-        env[ENV_RUN_DIR] = str(run_dir)
-        if env.get("PYTHONSTARTUP"):
-            env[ENV_USER_STARTUP] = env["PYTHONSTARTUP"]
-        env["PYTHONSTARTUP"] = startup.__file__
+        bring_kernel_side(kwargs["env"], run_dir)
         return kwargs
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
@@ -197,6 +186,8 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase in ("paused", "resuming"):
             return None
         status = await super().poll()
+        if status is not None and self.process is not None:
+            self.exit_status = status
         if status is not None and self.process is not None and not self._death_told:
             self._death_told = True
             # an end that was asked for (shutdown, restart) is no death

@@ -155,6 +155,7 @@ async def test_a_kernel_that_dies_in_a_checkpoint_is_restarted_fresh(open_notebo
     with pytest.raises(GkewsError) as caught:
         await notebook.pause()
     assert caught.value.reason == "kernel_died"
+    assert "SIGKILL" in caught.value.message
     assert notebook.provisioner.phase == "running"
     await until(lambda: notebook.provisioner.launch != launch)
     await notebook.ready()
