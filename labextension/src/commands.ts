@@ -18,6 +18,9 @@ import { CommandIDs } from './tokens';
 import type { IView } from './wording';
 import { viewOf } from './wording';
 
+/** Milliseconds that the dialog waits for the table of fates before it opens without. */
+const TABLE_WAIT = 700;
+
 const KERNEL_ARGS = {
   type: 'object',
   properties: {
@@ -203,6 +206,12 @@ async function whenToPause(
       return 'idle';
     }
   }
+  // A table that comes at once is there before the dialog, which then need not change its size
+  // under the pointer.
+  await Promise.race([
+    asked,
+    new Promise(resolve => setTimeout(resolve, TABLE_WAIT))
+  ]);
   const kernel = model.kernel(kernelId);
   const name = kernel?.path
     ? PathExt.basename(kernel.path)

@@ -83,7 +83,7 @@ export class PauseDialogBody extends ReactWidget {
     const busy = isBusy(model, this._kernelId);
     const lost = table?.variables.filter(({ fate }) => fate === 'lost') ?? [];
     return (
-      <div>
+      <div className={busy ? undefined : 'jp-gkews-mod-roomy'}>
         <p>
           {trans.__(
             'The variables are written to disk, then the process ends and its memory is free. The notebook stays open, and no cell is run again.'

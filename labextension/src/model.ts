@@ -11,7 +11,8 @@ import { Signal } from '@lumino/signaling';
 
 import { GkewsError, toProblem } from './api';
 import type { GkewsApi } from './api';
-import { EVENT_SCHEMA } from './tokens';
+import { progressOf, readEvent } from './events';
+import { FateTables } from './fates';
 import type {
   Checkpoint,
   GkewsProblem,
@@ -36,31 +37,10 @@ const AFTER_RECONNECT = [1000, 4000, 15000];
 const RETRY_FIRST = 2000;
 const RETRY_LAST = 30000;
 
-/** What we read of an event of schema `lifecycle/v1`; the rest is read from the status. */
-type LifecycleEvent = {
-  action: 'state' | 'progress' | 'checkpoints';
-  kernel: string | null;
-  operation?: Pick<
-    Operation,
-    | 'id'
-    | 'phase'
-    | 'step'
-    | 'bytes_done'
-    | 'bytes_total'
-    | 'eta_s'
-    | 'cancellable'
-  > | null;
-};
-
-type SurvivesEntry = {
-  table: Survives | null;
-  problem: GkewsProblem | null;
-  pending: Promise<Survives> | null;
-};
-
 export class GkewsModel implements IGkewsModel {
   constructor(options: GkewsModel.IOptions) {
     this._api = options.api;
+    this._fates = new FateTables(options.api, () => this._emitChanged());
     this._stream = options.events?.stream ?? null;
     this._stream?.connect(this._onEvent, this);
     this._followInterval = options.followInterval ?? FOLLOW_INTERVAL;
@@ -113,15 +93,15 @@ export class GkewsModel implements IGkewsModel {
   }
 
   survives(kernelId: string): Survives | null {
-    return this._survives.get(kernelId)?.table ?? null;
+    return this._fates.table(kernelId);
   }
 
   survivesProblem(kernelId: string): GkewsProblem | null {
-    return this._survives.get(kernelId)?.problem ?? null;
+    return this._fates.problem(kernelId);
   }
 
   survivesPending(kernelId: string): boolean {
-    return !!this._survives.get(kernelId)?.pending;
+    return this._fates.pending(kernelId);
   }
 
   refresh(): Promise<void> {
@@ -137,33 +117,7 @@ export class GkewsModel implements IGkewsModel {
   }
 
   loadSurvives(kernelId: string): Promise<Survives> {
-    const entry: SurvivesEntry = this._survives.get(kernelId) ?? {
-      table: null,
-      problem: null,
-      pending: null
-    };
-    this._survives.set(kernelId, entry);
-    if (!entry.pending) {
-      entry.pending = this._api
-        .survives(kernelId)
-        .then(
-          table => {
-            entry.table = table;
-            entry.problem = null;
-            return table;
-          },
-          (error: unknown) => {
-            entry.problem = toProblem(error);
-            throw error;
-          }
-        )
-        .finally(() => {
-          entry.pending = null;
-          this._emitChanged();
-        });
-      this._emitChanged();
-    }
-    return entry.pending;
+    return this._fates.load(kernelId);
   }
 
   async loadCheckpoints(): Promise<void> {
@@ -251,7 +205,7 @@ export class GkewsModel implements IGkewsModel {
       // A restore into a new kernel is known before its kernel is listed.
       if (!ids.has(id) && operation?.finished) {
         this._operations.delete(id);
-        this._survives.delete(id);
+        this._fates.forget(id);
       }
     }
     this._awaitStarting(status);
@@ -303,7 +257,7 @@ export class GkewsModel implements IGkewsModel {
       return;
     }
     // What the kernel holds has changed: a resume made it, a pause froze it.
-    this._survives.delete(operation.kernel);
+    this._fates.forget(operation.kernel);
     if (same || news) {
       this._operationChanged.emit(operation);
       void this.loadCheckpoints();
@@ -361,32 +315,22 @@ export class GkewsModel implements IGkewsModel {
   }
 
   private _onEvent(_: Event.IManager, event: Event.Emission): void {
-    if (!EVENT_SCHEMA.test(event.schema_id)) {
+    const news = readEvent(event);
+    if (!news) {
       return;
     }
-    const news = event as unknown as LifecycleEvent;
     if (news.action === 'checkpoints') {
       void this.loadCheckpoints();
       return;
     }
     const before = news.kernel ? this._operations.get(news.kernel) : undefined;
-    if (
-      news.action === 'progress' &&
-      news.operation &&
-      before &&
-      before.id === news.operation.id &&
-      !before.finished
-    ) {
-      const { phase, step, bytes_done, bytes_total, eta_s, cancellable } =
-        news.operation;
-      this._see(
-        { ...before, phase, step, bytes_done, bytes_total, eta_s, cancellable },
-        true
-      );
+    const moved = before && progressOf(news, before);
+    if (moved) {
+      this._see(moved, true);
       this._emitChanged();
-      return;
+    } else {
+      void this.refresh();
     }
-    void this.refresh();
   }
 
   /** Keep a failure for the surfaces, and ask again later if nobody answered. */
@@ -433,7 +377,7 @@ export class GkewsModel implements IGkewsModel {
   private readonly _stream: Event.Stream | null;
   private readonly _followInterval: number;
   private readonly _operations = new Map<string, Operation>();
-  private readonly _survives = new Map<string, SurvivesEntry>();
+  private readonly _fates: FateTables;
   private readonly _timers = new Map<string, ReturnType<typeof setTimeout>>();
   private readonly _resumeOnRunSent = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);

@@ -15,9 +15,6 @@ export const DOMAIN = 'jupyter_gkews';
 /** The id of the settings plugin, `schema/plugin.json`. */
 export const SETTINGS_ID = 'jupyter_gkews:plugin';
 
-/** What every event of ours on the server's bus is named by. */
-export const EVENT_SCHEMA = /gkews\/lifecycle\/v\d+$/;
-
 export namespace CommandIDs {
   export const pause = 'gkews:pause';
   export const resume = 'gkews:resume';
