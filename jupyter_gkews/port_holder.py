@@ -2,42 +2,38 @@
 
 Listens, accepts and says nothing: clients that reconnect find an open but silent peer, and try
 again at once when it goes away. (A full backlog would leave them in the retransmission back-off
-of TCP, for up to a minute after the resume.) Never reads what it is sent.
+of TCP, for up to a minute after the resume.) Throws away what it is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 
-
-class _Silent(asyncio.Protocol):
-    """One accepted connection: kept open, ignored."""
-
-    def __init__(self, transports: set[asyncio.BaseTransport]) -> None:
-        self._transports = transports
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._transports.add(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._transports.discard(self._transport)
+#: Close by a reset: the peer notices at once, and the port is free at once.
+_RESET = struct.pack("ii", 1, 0)
 
 
 class PortHolder:
-    """Listens on TCP ports until `release`."""
+    """Listens on TCP ports until `release`.
+
+    Bare sockets and no asyncio server: between that one's accept and its `connection_made` lies a
+    turn of the loop in which a connection is nobody's. A `release` then would leave it open, and
+    its client would wait for us half a minute instead of reaching the kernel.
+    """
 
     def __init__(self) -> None:
-        self._servers: list[asyncio.AbstractServer] = []
-        self._transports: set[asyncio.BaseTransport] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listening: list[socket.socket] = []
+        self._accepted: set[socket.socket] = set()
 
     async def hold(self, ip: str, ports: list[int], *, timeout_s: float = 2.0) -> list[int]:
         """Listen on `ports` of `ip`; returns those that somebody else has.
 
         Tries again for `timeout_s` (s): a killed process's sockets can outlive it by an instant.
         """
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         missing = list(ports)
         while True:
@@ -48,24 +44,46 @@ class PortHolder:
                 except OSError:
                     still.append(port)
                     continue
-                server = await loop.create_server(
-                    lambda: _Silent(self._transports), sock=sock, backlog=128
-                )
-                self._servers.append(server)
+                self._listening.append(sock)
+                loop.add_reader(sock, self._accept, sock)
             missing = still
             if not missing or loop.time() >= deadline:
                 return missing
             await asyncio.sleep(0.05)
 
+    def _accept(self, listening: socket.socket) -> None:
+        try:
+            connection, _ = listening.accept()
+        except OSError:  # gone again, or no file descriptor left: it stays in the backlog
+            return
+        connection.setblocking(False)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._accepted.add(connection)
+        if self._loop is not None:
+            self._loop.add_reader(connection, self._ignore, connection)
+
+    def _ignore(self, connection: socket.socket) -> None:
+        try:
+            data = connection.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:  # the peer has gone
+            self._accepted.discard(connection)
+            self._close(connection)
+
     def release(self) -> None:
         """Stop listening and drop every connection, now."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
-        for transport in list(self._transports):
-            if isinstance(transport, asyncio.WriteTransport):
-                transport.abort()
-        self._transports.clear()
+        listening, self._listening = self._listening, []
+        accepted, self._accepted = self._accepted, set()
+        for sock in (*listening, *accepted):
+            self._close(sock)
+
+    def _close(self, sock: socket.socket) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(sock)
+        sock.close()
 
 
 def _listen(ip: str, port: int) -> socket.socket:
