@@ -212,7 +212,7 @@ class Kernel:
         with contextlib.suppress(OSError, websocket.WebSocketException):
             self._socket.send_close()  # the server answers by closing, which ends the reader
         self._reader.join(5)
-        self._socket.shutdown()
+        self._socket.shutdown()  # type: ignore[no-untyped-call]
 
     def _read(self) -> None:
         # All the time, also while nobody waits for a message: reading answers the server's pings,
