@@ -79,6 +79,20 @@ def test_a_page_that_is_loaded_while_the_kernel_is_paused_can_resume_it_too(
     assert tab.run("x + 1") == "31"
 
 
+def test_the_cell_of_a_page_that_has_only_just_connected_reaches_the_kernel_every_time(
+    server: LiveServer,
+) -> None:
+    kernel = server.notebook("fresh-tabs.ipynb").ready()
+    kernel.run("x = 0")
+    kernel.close()
+    for turn in range(1, 9):
+        kernel.do("pause")
+        tab = LiveKernel(server, kernel.id)
+        # its sockets are still connecting when the resume begins
+        assert tab.run("x += 1; x") == str(turn)
+        tab.close()
+
+
 def test_a_cell_does_not_resume_the_kernel_where_that_is_turned_off(server: LiveServer) -> None:
     kernel = server.notebook("manual.ipynb").ready()
     kernel.run("x = 1")
