@@ -23,6 +23,10 @@ import { SurvivesSection } from './survives';
 /** Milliseconds after the last cell until the table is asked for anew. */
 const ASK_AFTER_CELL = 600;
 
+/** Milliseconds until a busy kernel is asked again: at first, and at most. */
+const BUSY_FIRST = 500;
+const BUSY_LAST = 10000;
+
 /** What the sections are drawn from. */
 export interface ISectionProps {
   model: IGkewsModel;
@@ -145,13 +149,27 @@ export class GkewsPanel extends ReactWidget {
 
   private _askSurvives(): void {
     const { model, current } = this._options;
-    if (current.kernelId && model.kernel(current.kernelId)) {
-      model.loadSurvives(current.kernelId).catch(() => {
-        // The section shows why, from the model.
-      });
+    const id = current.kernelId;
+    if (!id || !model.kernel(id)) {
+      return;
     }
+    model.loadSurvives(id).then(
+      () => {
+        this._busyDelay = BUSY_FIRST;
+      },
+      () => {
+        // The section shows why, from the model. A busy kernel is asked again.
+        const busy = model.survivesProblem(id)?.reason === 'kernel_busy';
+        if (busy && this.isVisible && current.kernelId === id) {
+          clearTimeout(this._soon);
+          this._soon = setTimeout(() => this._askSurvives(), this._busyDelay);
+          this._busyDelay = Math.min(2 * this._busyDelay, BUSY_LAST);
+        }
+      }
+    );
   }
 
+  private _busyDelay = BUSY_FIRST;
   private _asked: string | null = null;
   private _soon: ReturnType<typeof setTimeout> | undefined;
 }
