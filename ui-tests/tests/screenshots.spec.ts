@@ -70,9 +70,6 @@ for (const theme of ['light', 'dark'] as const) {
 
     await button(page, 'Pause').click();
     await expect(page.locator('.jp-Dialog')).toContainText('batches');
-    console.log(
-      await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200))
-    );
     await save('dialog');
 
     await page.getByRole('button', { name: 'Pause now' }).click();
