@@ -34,7 +34,13 @@ export class FateTables {
 
   /** Drop what is known of a kernel that holds something else now. */
   forget(kernelId: string): void {
-    this._entries.delete(kernelId);
+    const entry = this._entries.get(kernelId);
+    if (entry?.pending) {
+      // What is being asked for is newer than what is dropped.
+      entry.table = entry.problem = null;
+    } else {
+      this._entries.delete(kernelId);
+    }
   }
 
   /** Ask the kernel. Rejects with a `GkewsError`. */

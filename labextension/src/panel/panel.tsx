@@ -121,19 +121,28 @@ export class GkewsPanel extends ReactWidget {
   private _onCurrentChanged(): void {
     const { model, current } = this._options;
     if (this.isVisible) {
-      // Once for each kernel and each state that it enters.
+      // Once for each kernel and each state that it enters, and when what was known is dropped.
       const kernel = model.kernel(current.kernelId);
       const key = kernel && [kernel.id, kernel.state, kernel.since].join();
       if (
         kernel?.pausable &&
         kernel.state === 'running' &&
-        key !== this._asked
+        (key !== this._asked || this._knowsNothing(kernel.id))
       ) {
         this._asked = key;
         this._askSurvives();
       }
     }
     this.update();
+  }
+
+  private _knowsNothing(id: string): boolean {
+    const { model } = this._options;
+    return (
+      !model.survives(id) &&
+      !model.survivesProblem(id) &&
+      !model.survivesPending(id)
+    );
   }
 
   /** The cells may have made or changed variables: ask once, when the run has ended. */
