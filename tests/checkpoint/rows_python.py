@@ -57,6 +57,34 @@ assert f.__module__ == '__main__' and f.__annotations__ == {'return': int}
 import inspect
 assert 'return a + b + c' in inspect.getsource(f)""",
     },
+    "objects_that_need_the_notebook_to_be_made": {
+        "setup": """
+class Timed:
+    def __init__(self, at):
+        self.at = at
+    def __getstate__(self):
+        return {'text': self.at.isoformat()}
+    def __setstate__(self, state):
+        self.at = parse(state['text'])
+class Place:
+    def __init__(self, path):
+        self.path = path
+    def __reduce__(self):
+        return place, (str(self.path),)
+moment = Timed(__import__('datetime').datetime(2026, 1, 2))
+here = Place(__import__('pathlib').Path('/a'))
+# %%
+import datetime
+from pathlib import Path
+def parse(text):
+    return datetime.datetime.fromisoformat(text)
+def place(text):
+    return Place(Path(text))""",
+        "check": """
+assert moment.at == datetime.datetime(2026, 1, 2) and here.path == Path('/a')
+names = list(globals())
+assert names.index('moment') < names.index('datetime') < names.index('parse'), names""",
+    },
     "function_sees_the_live_namespace": {
         "setup": """
 def f():

@@ -7,6 +7,7 @@ the namespace.
 from __future__ import annotations
 
 import time
+import types
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -119,9 +120,10 @@ def collect(
     start again without it. `refused` are variables to write as placeholders from the start.
     """
     todo: list[tuple[dict[str, Any], Any]] = [
-        ({"name": name, "kind": "variable"}, value)
-        for name, value in variables(user_ns, hidden).items()
+        ({"name": name, "kind": "variable", "at": at}, value)
+        for at, (name, value) in enumerate(variables(user_ns, hidden).items())
     ]
+    todo.sort(key=lambda item: _rank(item[1]))
     todo += _extras(extras or {})
     todo += [({"name": name, "kind": "process"}, value) for name, value in (objects or {}).items()]
     cells = _cells(todo, cell_of)
@@ -153,6 +155,15 @@ def collect(
         got = Collected(writer, file, entries, [value for _, value in todo])
         _fates(got, records, cells)
         return got
+
+
+def _rank(value: Any) -> int:
+    """What a cell's class may need to make its instances comes first in the graph: modules, then
+    functions, then classes, then everything else."""
+    kinds = (types.ModuleType, types.FunctionType, type)
+    # by type: isinstance() would wake lazy proxies
+    cls = type(value)
+    return next((rank for rank, kind in enumerate(kinds) if issubclass(cls, kind)), len(kinds))
 
 
 def _extras(extras: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:

@@ -29,9 +29,10 @@ class Manifest:
     """Everything about one checkpoint but its bytes.
 
     `names`: in graph order, {"name", "kind": "variable" | "extra" | "item" | "process", "pieces":
-    bool}; an item ("of", "key") belongs to the dictionary of the extra before it. `variables`: the
-    rows of `survives`. `blocks`: for each block the indexes of its chunks. `views`: (block, offset,
-    nbytes, alone). `lost` and `rebuilt`: rows {"name", "reason", "cell"} as users see them.
+    bool}; a variable is the "at"-th of the namespace; an item ("of", "key") belongs to the
+    dictionary of the extra before it. `variables`: the rows of `survives`. `blocks`: for each
+    block the indexes of its chunks. `views`: (block, offset, nbytes, alone). `lost` and `rebuilt`:
+    rows {"name", "reason", "cell"} as users see them.
     `lenient`: 1 where the test load met objects that fail to load, so that the reader starts
     with its slow, forgiving way at once.
     """

@@ -31,9 +31,15 @@ from .watch import Hung, watched
 #: patient way makes again.
 _PARKED: list[Any] = []
 
+_UNBOUND = object()
+
 
 class GraphReader:
-    """Reads the names of one checkpoint into memory; binds nothing."""
+    """Reads the names of one checkpoint into memory.
+
+    Each variable is bound as soon as it is read: a class from a cell may need the notebook's
+    modules and functions to make its instances. `undo` takes all that back.
+    """
 
     def __init__(
         self,
@@ -58,6 +64,7 @@ class GraphReader:
         self.failed: list[tuple[Any, Loss]] = []
         self.lenient = bool(manifest.lenient)
         self._name = ""
+        self._before: dict[str, Any] = {}
         self._cells = {row["name"]: row.get("cell") for row in manifest.variables}
         self.answers: dict[str, Callable[..., Any]] = {
             "namespace": lambda: self._user_ns,
@@ -81,6 +88,7 @@ class GraphReader:
             except BaseException:
                 # Whatever was made so far is dropped; the patient way tells which object it was.
                 self.lenient = True
+                self.undo()
                 self._storages.clear()
                 self.failed.clear()
                 self.moved.clear()
@@ -103,10 +111,22 @@ class GraphReader:
                     if piece is None:
                         break
                     self.set_state(*piece)
+                if entry["kind"] == "variable":
+                    self._before.setdefault(self._name, self._user_ns.get(self._name, _UNBOUND))
+                    self._user_ns[self._name] = value
                 if progress is not None:
                     progress(file.tell(), int(self._manifest.graph.get("bytes", 0)))
                 yield str(number), value
             _PARKED.remove(unpickler)
+
+    def undo(self) -> None:
+        """Bind the variables as they were before the reading."""
+        for name, value in self._before.items():
+            if value is _UNBOUND:
+                self._user_ns.pop(name, None)
+            else:
+                self._user_ns[name] = value
+        self._before.clear()
 
     def set_state(self, obj: Any, state: Any) -> None:
         """The state of an object whose shell came first."""

@@ -1,7 +1,7 @@
 """Brings a checkpoint back into a namespace. All or nothing, but for the objects that it names.
 
-Nothing is unpickled before the signature, the version and the graph's hash hold; nothing is
-bound before everything is read. It never writes to the store or to the user's files.
+Nothing is unpickled before the signature, the version and the graph's hash hold; nothing stays
+bound unless everything was read. It never writes to the store or to the user's files.
 """
 
 from __future__ import annotations
@@ -98,17 +98,19 @@ def restore(
         )
         try:
             found = reader.read(lambda done, total: tell("rebuilding", done, total))
+            clock.lap(report.seconds, "rebuilding")
+            memory.check_all()
         except (GkewsError, KeyboardInterrupt, MemoryError):
+            reader.undo()
             raise
         except BaseException as error:
+            reader.undo()
             raise GkewsError(
                 "restore_failed",
                 f"Checkpoint {checkpoint} could not be loaded: {error}.",
                 "Nothing was bound and the checkpoint is unchanged. Try it in a kernel with the "
                 f"environment that made it (Python {manifest.environment.get('python')}).",
             ) from error
-        clock.lap(report.seconds, "rebuilding")
-        memory.check_all()
         if not dry:
             for address, _, chunk in memory.ranges():
                 KNOWN.remember(address, chunk)
@@ -163,10 +165,11 @@ def import_modules(names: Iterable[str]) -> list[str]:
 
 def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dry: bool) -> None:
     objects = {}
+    variables = {}
     for entry, value in zip(manifest.names, report.values):
         name, kind = entry["name"], entry["kind"]
         if kind == "variable":
-            user_ns[name] = value
+            variables[entry.get("at", len(variables))] = (name, value)
         elif kind == "item":
             report.extras[entry["of"]][entry["key"]] = value
         elif type(value) is Lost:
@@ -176,6 +179,9 @@ def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dr
             report.extras[name] = dict(value) if type(value) is dict else value
         else:
             objects[name] = value
+    for _, (name, value) in sorted(variables.items()):  # in the order of their creation
+        user_ns.pop(name, None)
+        user_ns[name] = value
     if not dry:
         report.process += process_state.apply_objects(manifest.state, objects)
 
