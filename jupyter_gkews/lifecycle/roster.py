@@ -212,6 +212,8 @@ class Roster:
                 self._pause(entry.id, PauseRequest(name=event.get("name"), timeout_s=timeout_s))
             except GkewsError as error:
                 self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
+                entry.last_error = error  # shown with the kernel's state: the cell has ended
+                self.tell(entry)
         elif event.get("event") == EVENT_CHECKPOINTED:
             summary = event.get("checkpoint") or {}
             entry.checkpoint = summary.get("id", entry.checkpoint)

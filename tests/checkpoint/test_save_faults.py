@@ -115,6 +115,28 @@ def test_a_cancel_is_honoured_within_a_second_and_leaves_nothing(
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("gkews-")]
 
 
+def test_a_cancel_is_honoured_in_the_middle_of_one_variable(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live = namespace(
+        """
+import time
+seen = []
+class Slow:
+    def __getstate__(self):
+        seen.append(1)
+        time.sleep(0.02)
+        return {}
+many = [Slow() for _ in range(400)]
+"""
+    )
+    with pytest.raises(GkewsError) as caught:
+        save(live, store, checkpoint="bad", prove=False, cancelled=lambda: len(live["seen"]) > 3)
+    assert caught.value.reason == "cancelled"
+    assert len(live["seen"]) < 10
+    assert not store.directory("bad").exists()
+
+
 def test_a_checkpoint_is_never_overwritten(store: CheckpointStore, live: dict[str, Any]) -> None:
     before = contents(store)
     with pytest.raises(GkewsError) as caught:

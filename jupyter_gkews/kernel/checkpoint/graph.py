@@ -32,7 +32,7 @@ Handler = Callable[["GraphWriter", Any], Any]
 OUT_OF_BAND = 4096
 #: Depth up to which the C pickler may recurse; deeper structures are written in pieces.
 RECURSION = 5000
-#: How often (in objects) a cancel is looked for.
+#: How often (in objects that the C pickler does alone) a cancel is looked for.
 _LOOK = 2048
 #: How many pickles at the start of a stream are not names (GraphWriter._announce).
 ANNOUNCED = 2
@@ -253,6 +253,7 @@ class GraphWriter(pickle.Pickler):
         single = self._singletons.get(id(obj))
         if single is not None:
             return single[1]
+        self._check()  # one such object may take long; outside the try: a cancel is no loss
         try:
             rv = handler(self, obj)
         except Hung as hung:
