@@ -1,13 +1,21 @@
 /**
- * Runs the tests in Debian's Chromium against a Jupyter server of their own: loopback, own port,
- * and every folder of Jupyter under `.jupyter/`, which each run empties first.
+ * Runs the tests in Debian's Chromium against a Jupyter server of their own: loopback, a free port
+ * (or GKEWS_UI_PORT), and every folder of Jupyter under `.jupyter/`, which each run empties first.
  */
 
 import { defineConfig } from '@playwright/test';
+import { execFileSync } from 'child_process';
 import * as fs from 'fs';
 import * as path from 'path';
 
-const port = process.env.GKEWS_UI_PORT ?? '18761';
+/** A port that is free now. Kept in the environment, where the workers find it again. */
+function freePort(): string {
+  const ask =
+    "const s = require('net').createServer().listen(0, '127.0.0.1', () => { process.stdout.write(String(s.address().port)); s.close(); })";
+  return execFileSync(process.execPath, ['-e', ask], { encoding: 'utf8' });
+}
+
+const port = (process.env.GKEWS_UI_PORT ??= freePort());
 const home = path.join(__dirname, '.jupyter');
 const venv = path.join(__dirname, '..', '.venv', 'bin');
 
