@@ -143,7 +143,9 @@ async def _alive(
 ) -> T:
     """Wait for what a kernel does; its death is told in the words of the operation."""
     try:
-        return await run.unless_stopped(work, on_stop=on_stop, grace_s=CANCEL_GRACE_S)
+        # only who was told to stop needs time to do so
+        grace_s = CANCEL_GRACE_S if on_stop else 0.0
+        return await run.unless_stopped(work, on_stop=on_stop, grace_s=grace_s)
     except GkewsError as error:
         if error.reason == "kernel_died" and error is not run.stop_reason:
             raise died(run.operation.kind) from error

@@ -7,8 +7,10 @@ nothing of objects. Threads do the work: hashing and writing release the interpr
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib
+import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +124,42 @@ def write_file(path: Path, pieces: list[Any], *, durable: bool = True) -> None:
             os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def write_past_cache(path: Path, aligned: Any, nbytes: int) -> bool:
+    """Write the first bytes of a page-aligned buffer, whose size is a multiple of the page size,
+    to a new file, 0600, without a copy in the page cache: what is written once and read tomorrow
+    would only push other data out, and the disk takes it faster so. `fsync_file` makes it durable.
+
+    False, and no file, where the file system cannot (tmpfs, some network ones). Raises OSError.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    direct = getattr(os, "O_DIRECT", 0)
+    if not direct:
+        return False
+    try:
+        fd = os.open(path, flags | direct, 0o600)
+    except OSError as error:
+        return _no_direct(path, error)
+    try:
+        view = memoryview(aligned)[: -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE]
+        while view:
+            view = view[os.write(fd, view) :]
+        os.ftruncate(fd, nbytes)
+    except OSError as error:
+        return _no_direct(path, error)
+    finally:
+        os.close(fd)
+    return True
+
+
+def _no_direct(path: Path, error: OSError) -> bool:
+    """False if `error` says that the file system cannot write past the cache; else raises it."""
+    if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+        raise error
+    with contextlib.suppress(FileNotFoundError):  # some make the file before they refuse
+        path.unlink()
+    return False
 
 
 def fsync_file(path: Path) -> None:

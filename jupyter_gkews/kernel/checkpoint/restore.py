@@ -165,7 +165,7 @@ def import_modules(names: Iterable[str]) -> list[str]:
 
 def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dry: bool) -> None:
     objects = {}
-    variables = {}
+    variables: dict[int, tuple[str, Any]] = {}
     for entry, value in zip(manifest.names, report.values):
         name, kind = entry["name"], entry["kind"]
         if kind == "variable":

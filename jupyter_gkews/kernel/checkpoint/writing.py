@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 import sys
 import threading
@@ -22,6 +23,8 @@ from .chunks import CHUNK, Chunk, quick_of
 from .known import KNOWN
 from .store import CheckpointStore
 
+#: From this size on (bytes) a chunk is written past the page cache.
+LARGE = 1 << 20
 #: Seconds that a stop waits for the threads.
 STOP_S = 0.5
 
@@ -98,7 +101,7 @@ class ChunkWriter:
 
     def _run(self) -> None:
         try:
-            still = bytearray(CHUNK)
+            still = mmap.mmap(-1, CHUNK)  # page-aligned
             while not self._stop.is_set() and self._work:
                 try:
                     slot, number, offset, nbytes = self._work.popleft()
@@ -126,17 +129,18 @@ class ChunkWriter:
         same = known.quick is not None and known.quick == quick_of(data)
         return same and self._store.has_chunk(known.name, known.nbytes)
 
-    def _chunk(self, block: Block, offset: int, nbytes: int, still: bytearray) -> Chunk:
+    def _chunk(self, block: Block, offset: int, nbytes: int, still: mmap.mmap) -> Chunk:
         data, address = content(block, offset, nbytes)
         if address:
             known = KNOWN.get(address, nbytes)
             if known is not None and self._unchanged(known, data):
                 self.trusted.add(known.name)
                 return known
-            # A thread of the user's may write to it meanwhile: what is hashed and what is
-            # written must be the same bytes. memmove lets other threads run, slicing does not.
-            ctypes.memmove((ctypes.c_char * nbytes).from_buffer(still), address, nbytes)
-            data = memoryview(still)[:nbytes]
+        # A thread of the user's may write to it meanwhile: what is hashed and what is written must
+        # be the same bytes. memmove lets other threads run, slicing does not.
+        source = address or ctypes.addressof(ctypes.c_char.from_buffer(data))
+        ctypes.memmove((ctypes.c_char * nbytes).from_buffer(still), source, nbytes)
+        data = memoryview(still)[:nbytes]
         chunk = Chunk(chunks.name_of(data), nbytes, quick_of(data))
         with self._lock:
             mine = chunk.name not in self._claimed
@@ -144,7 +148,8 @@ class ChunkWriter:
         path = self._staging / chunk.name
         # the save may have started again without a name: what it wrote before is still there
         if mine and not self._store.has_chunk(chunk.name, nbytes) and not path.exists():
-            chunks.write_file(path, [data], durable=False)
+            if nbytes < LARGE or not chunks.write_past_cache(path, still, nbytes):
+                chunks.write_file(path, [data], durable=False)
             with self._lock:
                 self._unsynced.append((path, nbytes - nbytes // 2))
                 self.bytes_done -= nbytes - nbytes // 2  # half of the work is still to come
