@@ -27,6 +27,7 @@ from .lifecycle.context import Context, Settings
 from .lifecycle.records import PausedRecords
 from .lifecycle.service import Lifecycle
 from .running import RunningKernels
+from .settings_language import translate_settings
 
 if TYPE_CHECKING:
     from .kernel.checkpoint.manifest import Manifest
@@ -170,6 +171,7 @@ class GkewsApp(ExtensionApp):
         if server.event_logger is not None:
             with contextlib.suppress(SchemaRegistryException):  # registered by an earlier app
                 server.event_logger.register_event_schema(LIFECYCLE_SCHEMA)
+        translate_settings(self.log)
         self._count_paused_as_idle()
         if self.adopt_paused:
             self._adopt_soon()

@@ -55,7 +55,7 @@ export function estimate(
   return trans.__(
     '%1 to write, about %2 at the speed of the last pause.',
     size(toWrite),
-    duration(Math.max(1, toWrite / rate))
+    duration(Math.max(1, toWrite / rate), trans)
   );
 }
 

@@ -49,22 +49,26 @@ export function sizeOf(
 }
 
 /** `seconds` as a length of work: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
-export function duration(seconds: number): string {
+export function duration(seconds: number, trans: TranslationBundle): string {
   const s = Math.max(0, seconds);
   if (s < 9.95) {
-    return `${s.toFixed(1)} s`;
+    return trans.__('%1 s', s.toFixed(1));
   }
   const whole = Math.round(s);
   if (whole < 60) {
-    return `${whole} s`;
+    return trans.__('%1 s', whole);
   }
   const minutes = Math.floor(whole / 60);
   if (minutes < 60) {
     const rest = whole % 60;
-    return rest && minutes < 10 ? `${minutes} min ${rest} s` : `${minutes} min`;
+    return rest && minutes < 10
+      ? trans.__('%1 min %2 s', minutes, rest)
+      : trans.__('%1 min', minutes);
   }
   const hours = Math.floor(minutes / 60);
-  return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return minutes % 60
+    ? trans.__('%1 h %2 min', hours, minutes % 60)
+    : trans.__('%1 h', hours);
 }
 
 /** `seconds` as an age, in its largest unit alone: `just now`, `5 min`, `2 h`, `3 d`. */

@@ -125,7 +125,8 @@ export function endText(
   const seconds = duration(
     operation.finished
       ? (Date.parse(operation.finished) - Date.parse(operation.started)) / 1000
-      : 0
+      : 0,
+    trans
   );
   const counts = result
     ? countsText({ ...result, lost: result.lost.length }, trans)

@@ -214,7 +214,7 @@ export function progressText(
     '%1 %, %2, %3 left',
     share,
     bytes,
-    duration(Math.max(1, operation.eta_s))
+    duration(Math.max(1, operation.eta_s), trans)
   );
 }
 

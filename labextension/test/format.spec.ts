@@ -33,7 +33,7 @@ describe('numbers as the user reads them', () => {
     [1800, '30 min'],
     [7500, '2 h 5 min']
   ])('%d seconds last %s', (seconds, text) => {
-    expect(duration(seconds)).toBe(text);
+    expect(duration(seconds, trans)).toBe(text);
   });
 
   it.each([

@@ -52,7 +52,7 @@ export function OperationSection(
         </h3>
         <span className="jp-gkews-Muted" title={finished ?? started}>
           {localTime(finished ?? started)}
-          {total !== null && ` · ${duration(total)}`}
+          {total !== null && ` · ${duration(total, trans)}`}
         </span>
       </div>
       {error && <Problem problem={error} />}
@@ -74,7 +74,7 @@ export function OperationSection(
                     style={{ width: `${(100 * seconds) / longest}%` }}
                   />
                 </td>
-                <td className="jp-gkews-Numbers">{duration(seconds)}</td>
+                <td className="jp-gkews-Numbers">{duration(seconds, trans)}</td>
               </tr>
             ))}
           </tbody>
