@@ -94,7 +94,10 @@ const main: JupyterFrontEndPlugin<void> = {
   ) => {
     const { commands, shell, serviceManager } = app;
     const trans = (translator ?? nullTranslator).load(DOMAIN);
-    const settings = new Settings(registry);
+    const settings = new Settings(
+      registry,
+      (translator ?? nullTranslator).languageCode
+    );
     let told: boolean | null = null;
     settings.changed.connect(() => {
       // Unset, the server's own default holds, until this page has said otherwise.

@@ -10,7 +10,11 @@ import type { ISettings } from './tokens';
 import { SETTINGS_ID } from './tokens';
 
 export class Settings implements ISettings {
-  constructor(private readonly _registry: ISettingRegistry | null) {}
+  /** `language` is that of the interface, such as `ko-KR`. */
+  constructor(
+    private readonly _registry: ISettingRegistry | null,
+    private readonly _language: string
+  ) {}
 
   /** Emitted after the settings were loaded or changed. */
   get changed(): ISignal<this, void> {
@@ -37,7 +41,11 @@ export class Settings implements ISettings {
   /** Load the settings; rejects if the server has none of ours. */
   async load(): Promise<void> {
     if (this._registry) {
-      this._loaded = await this._registry.load(SETTINGS_ID);
+      // The server lists the schemas of prebuilt extensions in English; one that is asked for
+      // alone comes translated.
+      this._loaded = this._language.startsWith('en')
+        ? await this._registry.load(SETTINGS_ID)
+        : await this._registry.reload(SETTINGS_ID);
       this._loaded.changed.connect(() => this._changed.emit());
       this._changed.emit();
     }

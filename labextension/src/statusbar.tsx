@@ -13,8 +13,9 @@ import { localTime } from './format';
 import type { ICurrentNotebook, IGkewsModel } from './tokens';
 import {
   percent,
-  provenanceSentence,
+  stateHint,
   stateLabel,
+  stateSentence,
   statusLine,
   viewOf
 } from './wording';
@@ -63,13 +64,7 @@ export class StatusItem extends ReactWidget {
       localTime(kernel.since),
       kernel.since
     );
-    const title = [
-      kernel.state === 'running' && kernel.provenance && !kernel.reason
-        ? provenanceSentence(kernel.provenance, trans)
-        : kernel.message,
-      kernel.hint,
-      since
-    ]
+    const title = [stateSentence(view, trans), stateHint(view, trans), since]
       .filter(part => part)
       .join('\n');
     return (

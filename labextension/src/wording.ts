@@ -263,6 +263,48 @@ export function stateLabel(view: IView, trans: TranslationBundle): ILabel {
   }
 }
 
+/** The state as a sentence; the server's own words only for what we have none for. */
+export function stateSentence(view: IView, trans: TranslationBundle): string {
+  const { kernel, active } = view;
+  if (active) {
+    return activity(active, trans);
+  }
+  if (kernel.reason === null) {
+    if (kernel.state === 'paused') {
+      return trans.__(
+        'The process is stopped and its memory is free; the checkpoint is kept.'
+      );
+    }
+    if (kernel.state === 'running' && kernel.provenance) {
+      return provenanceSentence(kernel.provenance, trans);
+    }
+    if (kernel.state === 'running' && kernel.pausable) {
+      return trans.__(
+        'A pause keeps its variables on disk and gives its memory back.'
+      );
+    }
+  }
+  return kernel.message;
+}
+
+/** What can be done now; may be empty. */
+export function stateHint(view: IView, trans: TranslationBundle): string {
+  const { kernel, active } = view;
+  if (active || kernel.reason !== null) {
+    return kernel.hint;
+  }
+  if (kernel.state === 'paused') {
+    return kernel.auto_resume
+      ? trans.__('Resume it, or run a cell.')
+      : trans.__('Resume it before you run a cell.');
+  }
+  return kernel.provenance === 'fresh' && kernel.checkpoint
+    ? trans.__(
+        'The last checkpoint is kept: it can be restored into this kernel.'
+      )
+    : kernel.hint;
+}
+
 /** The status bar's text: the state and the one number that matters now. */
 export function statusLine(view: IView, trans: TranslationBundle): string {
   const { kernel, active, ended } = view;

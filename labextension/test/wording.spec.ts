@@ -4,7 +4,9 @@ import {
   progressText,
   provenanceLabel,
   reasonText,
+  stateHint,
   stateLabel,
+  stateSentence,
   statusLine
 } from '../src/wording';
 import { kernel, operation, result, trans } from './shapes';
@@ -89,6 +91,35 @@ it('tells the three ends of a resume apart by word, icon and tone', () => {
 
 it('shows fresh as fresh, also in the state', () => {
   expect(stateLabel(view({ provenance: 'fresh' }), trans).word).toBe('Fresh');
+});
+
+describe('the state as a sentence', () => {
+  it('is ours while nothing went wrong', () => {
+    const paused = view({ state: 'paused', message: 'As the server says.' });
+    expect(stateSentence(paused, trans)).toMatch(/the checkpoint is kept/);
+    const active = operation({ step: 'reading' });
+    expect(stateSentence(view({ state: 'resuming' }, active), trans)).toBe(
+      'Reading the checkpoint'
+    );
+  });
+
+  it('is what the server says after a failure, with what it advises', () => {
+    const failed = view({
+      state: 'paused',
+      reason: 'restore_failed',
+      message: 'It did not succeed.',
+      hint: 'Try this.'
+    });
+    expect(stateSentence(failed, trans)).toBe('It did not succeed.');
+    expect(stateHint(failed, trans)).toBe('Try this.');
+  });
+
+  it('advises to run a cell only where that resumes', () => {
+    const paused = (auto_resume: boolean) =>
+      stateHint(view({ state: 'paused', auto_resume }), trans);
+    expect(paused(true)).toMatch(/or run a cell/);
+    expect(paused(false)).toMatch(/before you run a cell/);
+  });
 });
 
 it('never shows more than all of it', () => {

@@ -10,13 +10,7 @@ import { ProgressBar } from '../progress';
 import { showProblem } from '../problems';
 import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
-import {
-  activity,
-  percent,
-  progressText,
-  provenanceSentence,
-  stateLabel
-} from '../wording';
+import { percent, progressText, stateLabel, stateSentence } from '../wording';
 import type { ISectionProps } from './panel';
 import { Problem } from './problem';
 
@@ -37,16 +31,6 @@ export function StateSection(
   if (kernel.ram) {
     facts.push(trans.__('%1 in memory', size(kernel.ram)));
   }
-  let sentence = kernel.message;
-  if (active) {
-    sentence = activity(active, trans);
-  } else if (kernel.state === 'running' && kernel.provenance) {
-    sentence = provenanceSentence(kernel.provenance, trans);
-  } else if (kernel.state === 'running' && kernel.pausable) {
-    sentence = trans.__(
-      'A pause keeps its variables on disk and gives its memory back.'
-    );
-  }
   return (
     <section
       className={`jp-gkews-State jp-gkews-mod-${label.tone}`}
@@ -64,7 +48,7 @@ export function StateSection(
       {failed ? (
         <Problem problem={kernel} />
       ) : (
-        <p className="jp-gkews-State-sentence">{sentence}</p>
+        <p className="jp-gkews-State-sentence">{stateSentence(view, trans)}</p>
       )}
       {active && (
         <>
