@@ -88,6 +88,7 @@ test('pause and resume by the keyboard alone', async ({ page }) => {
   await page.keyboard.press('Escape');
   await page.keyboard.press('Control+Alt+p');
   await expect(page.locator('.jp-gkews-PauseDialog')).toContainText('Kept');
+  await expect(page.locator('.jp-Dialog button.jp-mod-accept')).toBeFocused();
   await page.keyboard.press('Enter');
   await expect(overlay(page)).toContainText('Paused since');
   await page.keyboard.press('Control+Alt+r');
