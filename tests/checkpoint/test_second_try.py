@@ -42,3 +42,31 @@ def test_memory_that_was_written_for_the_first_try_is_used_by_the_second(
     found: dict[str, Any] = {}
     restore(found, store, "second-try", verify="full")
     assert np.array_equal(found["numbers"], cells["numbers"])
+
+
+@pytest.mark.parametrize("memory", ["the same", "a copy"])
+def test_a_chunk_that_was_damaged_in_the_store_is_written_again(
+    store: CheckpointStore, memory: str
+) -> None:
+    live = {"x": np.arange(3_000_000)}
+    save(live, store, checkpoint="first")
+    for path in (store.root / "chunks").glob("*/*"):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    if memory == "a copy":
+        live = {"x": live["x"].copy()}
+    summary = save(live, store, checkpoint="second")
+    assert summary["bytes"]["written"] > live["x"].nbytes
+    for checkpoint in ("first", "second"):
+        target: dict[str, Any] = {}
+        restore(target, store, checkpoint)
+        assert (target["x"] == live["x"]).all()
+
+
+def test_a_chunk_that_is_whole_is_not_written_again(store: CheckpointStore) -> None:
+    live = {"x": np.arange(3_000_000)}
+    save(live, store, checkpoint="first")
+    for value in (live["x"], live["x"].copy()):
+        summary = save({"x": value}, store, checkpoint=f"again-{id(value)}")
+        assert summary["bytes"]["written"] < 100_000

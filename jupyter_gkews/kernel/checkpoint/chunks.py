@@ -103,6 +103,19 @@ def matches(data: Any, chunk: Chunk, *, full: bool) -> bool:
     return True
 
 
+def file_matches(path: Path, chunk: Chunk) -> bool:
+    """Whether the file holds this chunk, as `matches` tells; False if it cannot be read."""
+    try:
+        with (
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+            memoryview(mapped) as data,
+        ):
+            return matches(data, chunk, full=False)
+    except (OSError, ValueError):
+        return False
+
+
 def relative_path(name: str) -> str:
     """Where a chunk lies under the store's root: chunks/<two hex>/<name>."""
     digest = name.split("-", 1)[-1]

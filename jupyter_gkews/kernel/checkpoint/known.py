@@ -1,12 +1,29 @@
-"""What this process already has in a store: places in memory and the chunks they held.
+"""What this process already has in a store: places in memory and the chunks they held, and the
+files of the store whose bytes it has written or checked itself.
 
-A shortcut, never a truth: the quick hash of the memory is compared before it is believed.
+A shortcut, never a truth: the quick hash of the memory is compared before it is believed, and a
+file counts only as long as it is the same file, unchanged.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from .chunks import CHUNK, Chunk
 from .store import CheckpointStore
+
+#: (inode, size, time of the last change of the bytes in ns)
+FileIdentity = tuple[int, int, int]
+
+
+def identity_of(path: Path) -> FileIdentity | None:
+    """Tells a file from another one, or from itself after a write; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class KnownMemory:
@@ -14,6 +31,7 @@ class KnownMemory:
 
     def __init__(self) -> None:
         self._chunks: dict[tuple[int, int], Chunk] = {}
+        self._checked: dict[str, FileIdentity] = {}
 
     def remember(self, address: int, chunk: Chunk) -> None:
         """The memory at `address` held `chunk`."""
@@ -22,6 +40,15 @@ class KnownMemory:
     def get(self, address: int, nbytes: int) -> Chunk | None:
         """The chunk that this memory held when it was last looked at."""
         return self._chunks.get((address, nbytes))
+
+    def vouch(self, name: str, identity: FileIdentity | None) -> None:
+        """This process has written or checked the bytes of the chunk's file."""
+        if identity is not None:
+            self._checked[name] = identity
+
+    def vouched(self, name: str, identity: FileIdentity | None) -> bool:
+        """Whether the chunk's file is still the one that this process wrote or checked."""
+        return identity is not None and self._checked.get(name) == identity
 
     def stored_bytes(self, address: int, nbytes: int, store: CheckpointStore) -> int:
         """Bytes of this memory that were in the store when it was last looked at."""

@@ -6,13 +6,13 @@ chunks themselves are never changed.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import Any
 
 from ...errors import GkewsError
 from . import chunks, mapping
+from .known import FileIdentity, identity_of
 from .manifest import Manifest
 from .store import CheckpointStore
 
@@ -39,6 +39,7 @@ class CheckpointMemory:
         self._next = 0
         self._stop = False
         self._threads: list[threading.Thread] = []
+        self.identities: dict[str, FileIdentity] = {}  # by chunk, from before it was read
         self.bytes_done = 0
         self.bytes_total = sum(manifest.chunk(i).nbytes for block in manifest.blocks for i in block)
         self._check_sizes()
@@ -46,10 +47,11 @@ class CheckpointMemory:
     def _check_sizes(self) -> None:
         for index in range(len(self._manifest.chunks)):
             chunk = self._manifest.chunk(index)
-            try:
-                size = os.stat(self._store.chunk_path(chunk.name)).st_size
-            except OSError as error:
-                raise self._damaged(f"the chunk {chunk.name} is gone ({error.strerror})") from None
+            identity = identity_of(self._store.chunk_path(chunk.name))
+            if identity is None:
+                raise self._damaged(f"the chunk {chunk.name} is gone")
+            self.identities[chunk.name] = identity
+            size = identity[1]
             if size != chunk.nbytes:
                 raise self._damaged(f"the chunk {chunk.name} has {size} bytes of {chunk.nbytes}")
 

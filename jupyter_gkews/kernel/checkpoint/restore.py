@@ -114,6 +114,7 @@ def restore(
         if not dry:
             for address, _, chunk in memory.ranges():
                 KNOWN.remember(address, chunk)
+                KNOWN.vouch(chunk.name, memory.identities[chunk.name])
         clock.lap(report.seconds, "verifying")
     report.values = [found[str(i)] for i in range(len(manifest.names))]
     report.lenient = reader.lenient

@@ -20,7 +20,7 @@ from typing import Any
 from . import chunks
 from .buffers import Block, Layout
 from .chunks import CHUNK, Chunk, quick_of
-from .known import KNOWN
+from .known import KNOWN, identity_of
 from .store import CheckpointStore
 
 #: From this size on (bytes) a chunk is written past the page cache.
@@ -127,14 +127,27 @@ class ChunkWriter:
 
     def _unchanged(self, known: Chunk, data: Any) -> bool:
         same = known.quick is not None and known.quick == quick_of(data)
-        return same and self._store.has_chunk(known.name, known.nbytes)
+        return same and self._stored(known)
+
+    def _stored(self, chunk: Chunk) -> bool:
+        """Whether the store has the chunk, with its bytes as they should be. One whose file was
+        damaged is written again: the bytes are here, and nowhere else may they be tomorrow."""
+        path = self._store.chunk_path(chunk.name)
+        identity = identity_of(path)
+        if not self._store.has_chunk(chunk.name, chunk.nbytes):
+            return False
+        if not KNOWN.vouched(chunk.name, identity):
+            if not chunks.file_matches(path, chunk):
+                return False
+            KNOWN.vouch(chunk.name, identity)
+        self.trusted.add(chunk.name)
+        return True
 
     def _chunk(self, block: Block, offset: int, nbytes: int, still: mmap.mmap) -> Chunk:
         data, address = content(block, offset, nbytes)
         if address:
             known = KNOWN.get(address, nbytes)
             if known is not None and self._unchanged(known, data):
-                self.trusted.add(known.name)
                 return known
         # A thread of the user's may write to it meanwhile: what is hashed and what is written must
         # be the same bytes. memmove lets other threads run, slicing does not.
@@ -147,9 +160,10 @@ class ChunkWriter:
             self._claimed.add(chunk.name)
         path = self._staging / chunk.name
         # the save may have started again without a name: what it wrote before is still there
-        if mine and not self._store.has_chunk(chunk.name, nbytes) and not path.exists():
+        if mine and not path.exists() and not self._stored(chunk):
             if nbytes < LARGE or not chunks.write_past_cache(path, still, nbytes):
                 chunks.write_file(path, [data], durable=False)
+            KNOWN.vouch(chunk.name, identity_of(path))  # the commit moves it as it is
             with self._lock:
                 self._unsynced.append((path, nbytes - nbytes // 2))
                 self.bytes_done -= nbytes - nbytes // 2  # half of the work is still to come
