@@ -39,6 +39,8 @@ export default defineConfig({
     screenshot: 'only-on-failure',
     viewport: { width: 1280, height: 760 },
     launchOptions: {
+      // what the browser and the server leave behind (settings, the trash) is not for the user's home
+      env: { ...(process.env as Record<string, string>), HOME: home },
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
       args: [
         '--no-sandbox',
@@ -64,6 +66,8 @@ export default defineConfig({
         : (process.env.PATH ?? ''),
       GKEWS_UI_PORT: port,
       GKEWS_UI_HOME: home,
+      HOME: home,
+      XDG_DATA_HOME: path.join(home, 'xdg'),
       IPYTHONDIR: path.join(home, 'ipython'),
       JUPYTER_CONFIG_DIR: path.join(home, 'config'),
       JUPYTER_DATA_DIR: path.join(home, 'data'),
