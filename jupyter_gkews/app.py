@@ -66,6 +66,12 @@ class StoreAtFirstUse:
         """As CheckpointStore."""
         return self._store.delete(checkpoint)
 
+    def sweep(self) -> int:
+        """Remove what dead saves left half written, unless a save runs; the bytes freed."""
+        if not any((self.root / "checkpoints").glob(".*")):
+            return 0
+        return self._store.gc()
+
 
 class GkewsApp(ExtensionApp):
     """Pause and resume kernels."""
@@ -175,6 +181,7 @@ class GkewsApp(ExtensionApp):
         self._count_paused_as_idle()
         if self.adopt_paused:
             self._adopt_soon()
+        server.io_loop.add_callback(self.lifecycle.sweep_soon)
 
     def initialize_handlers(self) -> None:
         """Add the REST routes."""

@@ -1,6 +1,7 @@
 """`jupyter gkews`: the same things as the buttons, for a shell. Talks to a running server only.
 
-Exit codes: 0 done, 1 an error (reason and hint on stderr), 2 a wrong command line.
+Exit codes: 0 done, 1 an error (reason and hint on stderr; with --json also as JSON on stdout),
+2 a wrong command line.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ def main(argv: list[str] | None = None) -> int:
         among = servers(options.url, options.token)
         command: Callable[[argparse.Namespace, list[Server]], None] = options.command
         command(options, among)
-    except GkewsError as error:
-        return _fail(f"{error.reason}: {error.message}", error.hint)
-    except UnreachableError as error:
-        return _fail(error.message, error.hint)
+    except OperationFailedError as error:  # printed already, with all that is known of it
+        return _fail(error)
+    except (GkewsError, UnreachableError) as error:
+        return _fail(error, as_json=options.json)
     except KeyboardInterrupt:
-        return _fail("Interrupted.", "An operation that was started goes on in the server.")
+        hint = "An operation that was started goes on in the server."
+        return _fail(GkewsError("cancelled", "Interrupted.", hint), as_json=options.json)
     except BrokenPipeError:  # the reader of our output had enough
         sys.stderr.close()
         return 1
@@ -44,10 +46,17 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _fail(message: str, hint: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+class OperationFailedError(GkewsError):
+    """An operation ended with this error, and was itself printed as JSON."""
+
+
+def _fail(error: GkewsError | UnreachableError, *, as_json: bool = False) -> int:
+    if as_json:
+        _print_json({"reason": error.reason, "message": error.message, "hint": error.hint})
+    reason = f"{error.reason}: " if isinstance(error, GkewsError) else ""
+    print(f"error: {reason}{error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
     return 1
 
 
@@ -192,9 +201,11 @@ def _operate(
         operation = _wait(found, operation)
     if options.json:
         _print_json(operation)
-    if operation["error"]:
+        if operation["error"]:
+            raise OperationFailedError.from_json(operation["error"])
+    elif operation["error"]:
         raise GkewsError.from_json(operation["error"])
-    if not options.json:
+    else:
         _print_operation(found, operation)
 
 

@@ -31,7 +31,7 @@ _REASON_OF_STATUS = {
     400: ("bad_request", "See openapi.yaml for what is allowed."),
     403: ("forbidden", "Log in, or send the server's token; with a cookie, the X-XSRFToken too."),
     404: ("no_such_route", "See openapi.yaml for the routes."),
-    405: ("bad_request", "See openapi.yaml for what this route takes."),
+    405: ("no_such_route", "See openapi.yaml for what this route takes."),
 }
 
 
@@ -87,6 +87,8 @@ class GkewsHandler(APIHandler):
         )
         error = (kwargs.get("exc_info") or (None, None))[1]
         message = getattr(error, "log_message", None) or responses.get(status_code, "Error")
+        if status_code == 405:
+            message = f"This route does not take {self.request.method}."
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps({"reason": reason, "message": str(message), "hint": hint}))
 

@@ -21,10 +21,10 @@ TIMEOUT_S = 60.0
 
 
 class UnreachableError(Exception):
-    """No answer that can be used; `hint` says what to do."""
+    """No answer that can be used; `hint` says what to do. `reason`: the nearest of errors.py."""
 
-    def __init__(self, message: str, hint: str) -> None:
-        self.message, self.hint = message, hint
+    def __init__(self, message: str, hint: str, reason: str = "kernel_unreachable") -> None:
+        self.message, self.hint, self.reason = message, hint, reason
         super().__init__(message)
 
 
@@ -71,16 +71,20 @@ class Server:
             raise UnreachableError(
                 f"The server at {self.url} runs without jupyter_gkews.",
                 "Enable it there: jupyter server extension enable jupyter_gkews",
+                "no_such_route",
             )
         if answer.status_code in (401, 403) or answer.is_redirect:
             raise UnreachableError(
                 f"The server at {self.url} refuses us.",
                 "Give its token: --token, or the environment variable JUPYTER_TOKEN.",
+                "forbidden",
             )
         if isinstance(value, dict) and value.get("reason"):
             raise GkewsError.from_json(value)
         raise UnreachableError(
-            f"The server at {self.url} answers {answer.status_code}.", "Its log says more."
+            f"The server at {self.url} answers {answer.status_code}.",
+            "Its log says more.",
+            "internal",
         )
 
     def close(self) -> None:

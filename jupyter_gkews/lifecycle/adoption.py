@@ -7,6 +7,7 @@ whose kernelspec is missing, is left alone: its checkpoint is offered in the lis
 from __future__ import annotations
 
 import asyncio
+import os
 
 from .context import Context
 from .records import PausedRecord
@@ -18,6 +19,8 @@ def why_not(ctx: Context, record: PausedRecord) -> str | None:
         return "a kernel of this id is listed already"
     if not record.notebook:
         return "it had no notebook"
+    if not os.path.isfile(record.notebook):
+        return f"the notebook is gone: {record.notebook}"
     if ctx.kernels.api_path(record.notebook) is None:
         return "its notebook is not below this server's root"
     if not ctx.kernels.has_kernelspec(record.kernel_name):

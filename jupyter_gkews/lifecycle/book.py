@@ -50,7 +50,9 @@ class OperationBook:
                 "The operation has ended already."
                 if done
                 else f"In the phase '{run.operation.phase}' the operation cannot be cancelled.",
-                "" if done else "It ends by itself in a moment.",
+                "Its result stands; the kernel's state is in the status."
+                if done
+                else "It ends by itself in a moment.",
             )
         run.stop(
             GkewsError(

@@ -178,6 +178,9 @@ class Store(Protocol):
 
     def delete(self, checkpoint: str) -> int: ...  # noqa: D102
 
+    def sweep(self) -> int:
+        """Remove what dead saves left half written, unless a save runs; the bytes freed."""
+
 
 #: Emits one event on the server's bus.
 Emit = Callable[[Mapping[str, Any]], None]

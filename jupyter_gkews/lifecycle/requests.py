@@ -27,6 +27,17 @@ def only(body: dict[str, Any], *allowed: str) -> None:
         raise bad_request(f"Unknown field {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}.")
 
 
+def checked_name(name: object) -> str | None:
+    """The name for a checkpoint, or None; raises `bad_request`."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME:
+        raise bad_request(f"'name' must be a text of 1 to {MAX_NAME} characters.")
+    if not name.isprintable():
+        raise bad_request("'name' must be of printable characters, on one line.")
+    return name
+
+
 @dataclass(frozen=True)
 class PauseRequest:
     """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on."""
@@ -53,11 +64,7 @@ class PauseRequest:
             or timeout < 0
         ):
             raise bad_request("'timeout_s' must be a number of seconds, 0 or more.")
-        name = body.get("name")
-        if name is not None and (
-            not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME
-        ):
-            raise bad_request(f"'name' must be a text of 1 to {MAX_NAME} characters.")
+        name = checked_name(body.get("name"))
         snapshot = body.get("snapshot")
         if snapshot is not None and not isinstance(snapshot, bool):
             raise bad_request("'snapshot' must be true or false.")

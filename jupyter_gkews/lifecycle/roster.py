@@ -15,7 +15,7 @@ from .context import Context
 from .operations import Operation
 from .pausing import Subject
 from .records import PausedRecord
-from .requests import PauseRequest
+from .requests import PauseRequest, checked_name
 from .state import KernelEntry, died
 
 
@@ -176,6 +176,7 @@ class Roster:
 
     def _died(self, entry: KernelEntry) -> None:
         entry.paused_before = True  # from here on an empty kernel is not what the user had
+        entry.provenance = None  # until another process is there
         if entry.run is not None:
             entry.run.stop(died(entry.run.operation.kind))
 
@@ -189,6 +190,8 @@ class Roster:
             entry.provenance = "fresh"
         if entry.run is None:
             entry.enter("running")
+            if entry.last_error is not None and entry.last_error.reason != "kernel_died":
+                entry.last_error = None  # it was said of the process before
         self.tell(entry)
         self._background(self._tell_when_ready(entry))
 
@@ -209,7 +212,8 @@ class Roster:
         if event.get("event") == EVENT_PAUSE_REQUESTED:
             timeout_s = self._ctx.settings.idle_timeout_s
             try:
-                self._pause(entry.id, PauseRequest(name=event.get("name"), timeout_s=timeout_s))
+                name = checked_name(event.get("name"))
+                self._pause(entry.id, PauseRequest(name=name, timeout_s=timeout_s))
             except GkewsError as error:
                 self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
                 entry.last_error = error  # shown with the kernel's state: the cell has ended

@@ -66,7 +66,8 @@ class Lifecycle:
             raise GkewsError(
                 "already_paused",
                 "The kernel is paused already.",
-                "Its checkpoint is kept. Resume it first." if kind == "checkpoint" else "",
+                "Its checkpoint is kept. "
+                + ("Resume it first." if kind == "checkpoint" else "Resume it, or run a cell."),
             )
         if (why := on.process.why_not_pausable()) is not None:
             raise why
@@ -82,7 +83,11 @@ class Lifecycle:
         if (run := self._running(on, "resume")) is not None:
             return run.operation
         if on.entry.state != "paused":
-            raise GkewsError("not_paused", "The kernel is not paused: it is running.")
+            raise GkewsError(
+                "not_paused",
+                "The kernel is not paused: it is running.",
+                "Nothing was changed: go on working in it.",
+            )
         return self._start(
             on, "resume", partial(resuming.resume, self._ctx), loads=on.entry.checkpoint
         )
@@ -206,6 +211,8 @@ class Lifecycle:
             self._ctx.announcer.checkpoints(entry.id, run.result.checkpoint)
             if not self._stopping:
                 self._keep(self._prune(entry))
+        elif run.operation.kind != "resume":  # its save may have died half way
+            self.sweep_soon()
 
     async def _answer_waiting_cells(self, on: Subject, run: Run, error: GkewsError) -> None:
         """Tell the cells that woke a kernel for which nothing was started at all."""
@@ -226,6 +233,20 @@ class Lifecycle:
             return
         for checkpoint in gone:
             self._ctx.announcer.checkpoints(entry.id, checkpoint)
+
+    def sweep_soon(self) -> None:
+        """Remove what dead saves left in the store, in a thread; living ones are left alone."""
+        if not self._stopping:
+            self._keep(self._sweep())
+
+    async def _sweep(self) -> None:
+        try:
+            freed = await asyncio.to_thread(self._ctx.store.sweep)
+        except Exception as error:
+            self._ctx.log.warning("What dead saves left was not removed: %s", error)
+            return
+        if freed:
+            self._ctx.log.info("Removed %d bytes that dead saves had left", freed)
 
     # -- what is asked ---------------------------------------------------------------------
 

@@ -73,6 +73,12 @@ class KernelEntry:
                 operation.kind, self.state.capitalize()
             )
             return f"{word}: {doing}."
+        if self._died_and_started_again():
+            failed = self.last_operation.kind if self.last_operation else "last operation"
+            return (
+                f"Running, fresh: the kernel died during the {failed} and was started again; "
+                "its variables are gone."
+            )
         if self.last_error is not None:
             failed = self.last_operation.kind if self.last_operation else "last operation"
             said = self.last_error.message
@@ -85,11 +91,21 @@ class KernelEntry:
             return "Running, recovered from its checkpoint."
         return "Running."
 
+    def _died_and_started_again(self) -> bool:
+        return (
+            self.state == "running"
+            and self.provenance == "fresh"
+            and self.last_error is not None
+            and self.last_error.reason == "kernel_died"
+        )
+
     def hint(self) -> str:
         """What can be done now; may be empty."""
         if self.run is not None:
             return ""
-        if self.last_error is not None:
+        if self._died_and_started_again() and not self.checkpoint:
+            return "There is no checkpoint of it: run the cells of the notebook again."
+        if self.last_error is not None and not self._died_and_started_again():
             return self.last_error.hint
         if self.state == "paused":
             return "Resume it, or run a cell."

@@ -20,6 +20,7 @@ from .chunks import Chunk, fsync_file
 
 #: The format that this code writes, and the newest that it reads.
 FORMAT = 1
+KEY_BYTES = 32
 
 _KEEPS = "Nothing was loaded and the checkpoint was not changed."
 
@@ -110,7 +111,7 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
     """The manifest in `data`, once its version and signature hold.
 
     Raises GkewsError: checkpoint_damaged, _too_new, _unsigned, _foreign_key. `where` names the
-    checkpoint in messages; `key` is None where the user has none yet.
+    checkpoint in messages; `key` is None where the store has none, or none that is whole.
     """
     try:
         outer = json.loads(data)
@@ -136,11 +137,19 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
             f"Checkpoint {where} carries no signature.",
             f"{_KEEPS} A checkpoint is code: one that nobody signed is not loaded.",
         )
-    if key is None or signature.get("key") != key_id(key):
+    if key is None:
         raise GkewsError(
             "checkpoint_foreign_key",
-            f"Checkpoint {where} was signed with another user's key.",
-            f"{_KEEPS} Load it only if you trust who made it, on the account that made it.",
+            f"The signature of checkpoint {where} cannot be checked: the store's key is missing "
+            "or damaged.",
+            f"{_KEEPS} Bring the file `key` of the store's folder back, from a backup say.",
+        )
+    if signature.get("key") != key_id(key):
+        raise GkewsError(
+            "checkpoint_foreign_key",
+            f"Checkpoint {where} was signed with another key than this store's.",
+            f"{_KEEPS} If it is yours, bring the key back that the store had then; if another "
+            "user made it, load it on that account only.",
         )
     content = outer.get("manifest")
     known = Manifest.__dataclass_fields__
@@ -156,12 +165,12 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
 
 
 def read_key(root: Path) -> bytes | None:
-    """The user's key in the store at `root`; None if there is none."""
+    """The user's key in the store at `root`; None if there is none, or none that is whole."""
     try:
         key = (root / "key").read_bytes()
-    except FileNotFoundError:
+    except OSError:
         return None
-    return key if len(key) >= 32 else None
+    return key if len(key) == KEY_BYTES else None
 
 
 def make_key(root: Path) -> bytes:
@@ -174,7 +183,7 @@ def make_key(root: Path) -> bytes:
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(os.urandom(32))
+            file.write(os.urandom(KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):

@@ -115,7 +115,8 @@ class CheckpointStore:
     def prepare(self) -> bytes:
         """Make the directories (0700) and the key (0600) if needed; returns the signing key.
 
-        Raises store_not_writable or disk_full.
+        No new key is made beside checkpoints: they could not be trusted any more. Raises
+        store_not_writable or disk_full.
         """
         with self.writing():
             for directory in (self.root, self.root / "chunks", self.root / "checkpoints"):
@@ -126,7 +127,22 @@ class CheckpointStore:
                     except FileExistsError:
                         continue
                     chunks.fsync_file(directory.parent)
+            if read_key(self.root) is None and self._has_manifests():
+                # asked again: another process makes its key before its first checkpoint
+                if (key := read_key(self.root)) is not None:
+                    return key
+                raise GkewsError(
+                    "store_not_writable",
+                    f"The signing key {self.root / 'key'} is missing or damaged, and the store "
+                    "holds checkpoints that were signed with it.",
+                    "Nothing was written; the kernel runs on. Bring the key back, from a backup "
+                    "say. To give those checkpoints up, delete them and what is left of the key, "
+                    "or set another store directory.",
+                )
             return make_key(self.root)
+
+    def _has_manifests(self) -> bool:
+        return any((entry / "manifest.json").exists() for entry in self._directories())
 
     @contextmanager
     def writing(self) -> Iterator[None]:
