@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gkews.app import StoreAtFirstUse
 from jupyter_gkews.errors import GkewsError
 from jupyter_gkews.kernel.checkpoint import chunks, manifest
 from jupyter_gkews.kernel.checkpoint.restore import restore
@@ -116,8 +118,35 @@ def test_a_checkpoint_of_another_user_is_refused(
     shutil.copytree(saved(store, namespace), other.directory("one"))
     shutil.copytree(store.root / "chunks", other.root / "chunks", dirs_exist_ok=True)
     assert refusal(other) == "checkpoint_foreign_key"
-    (store.root / "key").unlink()
-    assert refusal(store) == "checkpoint_foreign_key"
+
+
+@pytest.mark.parametrize("fault", ["gone", "cut off", "a folder"])
+def test_a_store_whose_key_is_lost_says_so_and_makes_no_other(
+    store: CheckpointStore, namespace: Make, fault: str
+) -> None:
+    saved(store, namespace)
+    path = store.root / "key"
+    key = path.read_bytes()
+    path.unlink()
+    if fault == "cut off":
+        path.write_bytes(key[:16])
+    elif fault == "a folder":
+        path.mkdir()
+    (listed,) = store.summaries()
+    assert listed["error"]["reason"] == "checkpoint_foreign_key"
+    assert "key is missing or damaged" in listed["error"]["message"]
+    assert "Bring the file `key`" in listed["error"]["hint"]
+    with pytest.raises(GkewsError) as caught:
+        save(namespace("y = 1"), store, checkpoint="two", prove=False)
+    assert caught.value.reason == "store_not_writable"
+    assert "Bring the key back" in caught.value.hint
+    assert path.is_file() is (fault == "cut off")
+    if fault == "a folder":
+        path.rmdir()
+    path.write_bytes(key)
+    target: dict[str, Any] = {}
+    restore(target, store, "one")
+    assert target["x"] == [1]
 
 
 def test_a_checkpoint_of_a_newer_format_is_refused_before_anything_else(
@@ -205,6 +234,34 @@ def test_collecting_waits_for_a_save_that_runs(store: CheckpointStore, namespace
     with store.locked(shared=True, wait=True):
         assert store.gc() == 0
     assert store.gc() >= 24_000_000
+
+
+def _save_without_end(root: str, began: Any) -> None:
+    store = CheckpointStore(root)
+    store.prepare()
+    with store.locked(shared=True, wait=True):
+        (store.root / "checkpoints" / ".saving-x-1" / "chunks").mkdir(parents=True)
+        (store.root / "checkpoints" / ".saving-x-1" / "chunks" / "half").write_bytes(b"x" * 5000)
+        began.set()
+        signal.pause()
+
+
+def test_what_a_killed_save_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    store = StoreAtFirstUse(tmp_path / "s")
+    assert store.sweep() == 0 and not store.root.exists()
+    context = multiprocessing.get_context("fork")
+    began = context.Event()
+    writer = context.Process(target=_save_without_end, args=(str(store.root), began))
+    writer.start()
+    try:
+        assert began.wait(60)
+        assert store.sweep() == 0
+        assert (store.root / "checkpoints" / ".saving-x-1" / "chunks" / "half").exists()
+    finally:
+        writer.kill()
+        writer.join()
+    assert store.sweep() == 5000
+    assert list((store.root / "checkpoints").iterdir()) == []
 
 
 def _make_key(root: str, results: Any) -> None:

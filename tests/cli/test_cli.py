@@ -134,6 +134,12 @@ def test_an_error_of_the_server_is_told_with_reason_and_hint(
     assert said.code == 1
     assert said.out == ""
     assert said.err.startswith("error: not_paused: ")
+    assert "hint: " in said.err
+    said = gkews("resume", kernel.id[:8], "--json")
+    assert said.code == 1
+    error = json.loads(said.out)
+    assert set(error) == {"reason", "message", "hint"} and all(error.values())
+    assert error["reason"] == "not_paused"
 
 
 def test_an_operation_that_fails_is_told_with_reason_and_hint(
@@ -196,6 +202,11 @@ def test_no_running_server_is_an_error(gkews: Gkews, monkeypatch, tmp_path: Path
     assert said.code == 1
     assert "No Jupyter server" in said.err
     assert "hint: " in said.err
+    said = gkews("status", "--json")
+    assert said.code == 1
+    error = json.loads(said.out)
+    assert error["reason"] == "kernel_unreachable"
+    assert "No Jupyter server" in error["message"] and error["hint"]
 
 
 def test_a_server_is_named_by_its_url_and_token(
@@ -208,6 +219,8 @@ def test_a_server_is_named_by_its_url_and_token(
     refused = gkews("status", "--url", server.url, "--token", "wrong")
     assert refused.code == 1
     assert "token" in refused.err
+    refused = gkews("status", "--url", server.url, "--token", "wrong", "--json")
+    assert json.loads(refused.out)["reason"] == "forbidden"
     nobody = gkews("status", "--url", "http://127.0.0.1:9/")
     assert nobody.code == 1
     assert "does not answer" in nobody.err

@@ -170,8 +170,10 @@ def test_a_pause_of_a_paused_kernel_is_refused(server: LiveServer) -> None:
     kernel = server.notebook("twice.ipynb").ready()
     kernel.run("x = 7")
     kernel.do("pause")
-    assert kernel.ask("pause", status=409)["reason"] == "already_paused"
-    assert kernel.ask("checkpoint", status=409)["reason"] == "already_paused"
+    for what in ("pause", "checkpoint"):
+        error = kernel.ask(what, status=409)
+        assert error["reason"] == "already_paused"
+        assert "esume" in error["hint"]
     assert kernel.run("x") == "7"
 
 
@@ -311,7 +313,19 @@ def test_a_kernel_that_dies_in_the_middle_of_a_pause_is_fresh_and_keeps_its_last
         lambda: (s := kernel.status)["provenance"] == "fresh" and s, "the kernel is started again"
     )
     assert (status["state"], status["checkpoint"]) == ("running", good)
+    status = wait_until(
+        lambda: (s := kernel.status)["reason"] == "kernel_died" and s, "the pause has ended"
+    )
+    assert status["message"] == (
+        "Running, fresh: the kernel died during the pause and was started again; "
+        "its variables are gone."
+    )
+    assert "checkpoint" in status["hint"] and "can be restored" in status["hint"]
     assert server.get(f"gkews/checkpoints/{good}")["error"] is None
+    wait_until(
+        lambda: not list((server.store / "checkpoints").glob(".saving-*")),
+        "what the pause had half written is gone",
+    )
     assert not list((server.store / "paused").glob(f"{kernel.id}*"))
     tab = LiveKernel(server, kernel.id).ready()
     assert tab.run("'x' in globals()") == "False"

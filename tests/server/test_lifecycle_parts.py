@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import subprocess
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gkews.errors import GkewsError
+from jupyter_gkews import handlers, lifecycle
+from jupyter_gkews.errors import REASONS, GkewsError
 from jupyter_gkews.kernel.protocol import Progress
 from jupyter_gkews.lifecycle.book import KEPT, OperationBook
 from jupyter_gkews.lifecycle.operations import Operation
 from jupyter_gkews.lifecycle.progress import RateMeter
 from jupyter_gkews.lifecycle.records import PausedRecord, PausedRecords
 from jupyter_gkews.lifecycle.run import Run
+from jupyter_gkews.lifecycle.state import KernelEntry, died
 
 RECORD = PausedRecord("k1", "python3", "c1", "2026-11-30T18:00:00.000Z", notebook="/n.ipynb")
 
@@ -231,3 +234,36 @@ def test_the_extension_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert found.stdout.strip() == "[]"
+
+
+def _errors_without_a_hint(path: Path) -> list[str]:
+    """Where GkewsError is raised with no hint, or one that may be empty."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "GkewsError":
+            hints = node.args[2:3]
+            if hints and isinstance(hints[0], ast.IfExp):
+                hints = [hints[0].body, hints[0].orelse]
+            if not hints or any(isinstance(h, ast.Constant) and not h.value for h in hints):
+                found.append(f"{path.name}:{node.lineno}")
+    return found
+
+
+def test_every_error_of_the_server_side_says_what_to_do() -> None:
+    package = Path(lifecycle.__file__).parents[1]
+    files = [*(package / "lifecycle").glob("*.py"), *(package / "kernel/checkpoint").glob("*.py")]
+    files += [package / name for name in ("cli.py", "handlers.py", "server_client.py")]
+    assert [place for path in files for place in _errors_without_a_hint(path)] == []
+    for status in (400, 403, 404, 405):
+        reason, hint = handlers._REASON_OF_STATUS[status]
+        assert reason in REASONS and hint
+
+
+def test_a_kernel_that_died_and_was_started_again_says_that_it_is_empty() -> None:
+    entry = KernelEntry("k", last_error=died("pause"), last_operation=Operation("pause", "k", "x"))
+    assert "died during the pause" in entry.sentence() and "fresh" not in entry.sentence()
+    entry.provenance = "fresh"
+    assert "variables are gone" in entry.sentence()
+    assert "run the cells" in entry.hint()
+    entry.checkpoint = "c1"
+    assert "can be restored" in entry.hint()

@@ -50,7 +50,9 @@ def test_an_unknown_checkpoint_is_not_found(server: LiveServer, checkpoint: str)
 
 
 def test_resuming_a_running_kernel_is_refused(kernel: LiveKernel) -> None:
-    assert kernel.ask("resume", status=409)["reason"] == "not_paused"
+    error = kernel.ask("resume", status=409)
+    assert error["reason"] == "not_paused"
+    assert error["hint"]
     assert kernel.status["state"] == "running"
 
 
@@ -65,6 +67,9 @@ def test_resuming_a_running_kernel_is_refused(kernel: LiveKernel) -> None:
         {"name": ""},
         {"name": 5},
         {"name": "x" * 201},
+        {"name": "two\nlines"},
+        {"name": "\x1b[31mred"},
+        {"name": "back\u202ewards"},
         {"snapshot": "yes"},
         {"timout_s": 5},
         ["idle"],
@@ -144,6 +149,7 @@ def test_an_ended_operation_cannot_be_cancelled(kernel: LiveKernel) -> None:
     operation = kernel.status["last_operation"] or kernel.do("checkpoint")
     error = kernel.server.ask("DELETE", f"gkews/operations/{operation['id']}", status=409)
     assert error["reason"] == "not_cancellable"
+    assert error["hint"]
 
 
 def test_a_kernel_that_is_not_python_is_listed_and_says_why_it_cannot_pause(

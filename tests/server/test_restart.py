@@ -107,12 +107,17 @@ def test_of_two_servers_that_start_at_once_only_one_takes_a_kernel_over(start_se
 
 def test_notebooks_outside_the_root_are_offered_as_checkpoints_only(start_server, tmp_path) -> None:
     first = start_server()
-    ids = pause_some(first, "elsewhere.ipynb")
+    ids = pause_some(first, "elsewhere.ipynb", "gone.ipynb")
     checkpoint = first.get(f"gkews/kernels/{ids['elsewhere.ipynb']}")["checkpoint"]
     first.stop()
+    (first.root / "gone.ipynb").unlink()
+    gone = ids.pop("gone.ipynb")
 
     other = start_server(root=tmp_path / "other-root")
     assert sessions(other) == {}
+    log = other.log.read_text()
+    assert f"{gone} is not taken over: the notebook is gone" in log
+    assert f"{ids['elsewhere.ipynb']} is not taken over: its notebook is not below" in log
     shown = other.get(f"gkews/checkpoints/{checkpoint}")
     assert shown["in_use"] is True, "a server started above that folder offers it again"
     assert "elsewhere.ipynb" in shown["why_in_use"]
