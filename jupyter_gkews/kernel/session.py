@@ -328,6 +328,9 @@ class KernelSession:
         restored.kept, restored.rebuilt = report.kept, report.rebuilt
         restored.rebuilt_details = list(report.rebuilt_details)
         restored.lost = list(report.lost)
+        restored.lost += [
+            {"name": "(settings)", "reason": problem, "cell": None} for problem in report.process
+        ]
         restored.seconds = dict(report.seconds)
 
 
@@ -383,4 +386,8 @@ def start(run_dir: str) -> KernelSession | None:
     session = KernelSession(shell, Path(run_dir), launch)
     session.install()
     shell.register_magics(GkewsMagics(shell, session))
+    from .checkpoint import library_state, shell_state
+
+    library_state.note_start()
+    shell_state.note_start(shell)
     return session

@@ -138,4 +138,59 @@ import os
 assert not os.path.exists('owned.txt')""",
         "lost": ["bad"],
     },
+    "a_bar_of_tqdm": {
+        "setup": """
+from tqdm import tqdm
+bar = tqdm(range(10), desc='epochs')
+bar.update(3)
+out = open('bar.txt', 'w+')
+other = tqdm(total=5, file=out)""",
+        "check": """
+import sys
+assert report.lost == [] and bar.n == 3 and bar.fp._wrapped is sys.stderr and other.fp._wrapped is out
+bar.update(1); bar.refresh(); other.update(2); other.refresh()
+assert bar.n == 4 and '2/5' in open('bar.txt').read()
+bar.close(); other.close()""",
+    },
+    "settings_of_libraries": {
+        "setup": """
+import decimal, logging, sys
+import matplotlib, numpy as np, pandas as pd, torch
+torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False); torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True, warn_only=True)
+np.seterr(divide='raise', over='ignore'); np.set_printoptions(precision=3, suppress=True)
+pd.set_option('display.max_rows', 7, 'display.precision', 2, 'display.float_format', '{:.1f}'.format)
+matplotlib.rcParams['figure.dpi'] = 77
+matplotlib.rcParams['figure.figsize'] = (3, 4)
+matplotlib.rcParams['axes.prop_cycle'] = matplotlib.cycler(color=['r', 'g'], lw=[1, 2])
+decimal.getcontext().prec = 9; decimal.getcontext().rounding = decimal.ROUND_UP
+decimal.getcontext().traps[decimal.Inexact] = True
+logging.getLogger().setLevel(logging.DEBUG)
+sys.setrecursionlimit(4321)
+del matplotlib
+from jupyter_gkews.kernel.checkpoint import process_state
+rows = {row['what']: (row['fate'], row['reason']) for row in process_state.capture().rows}
+del process_state""",
+        "check": """
+import decimal, logging, sys
+import matplotlib
+assert report.process == [], report.process
+assert torch.get_default_dtype() is torch.float64 and not torch.is_grad_enabled() and torch.get_num_threads() == 1
+assert torch.are_deterministic_algorithms_enabled() and torch.is_deterministic_algorithms_warn_only_enabled()
+assert np.geterr() == {'divide': 'raise', 'over': 'ignore', 'under': 'ignore', 'invalid': 'warn'}
+assert np.get_printoptions()['precision'] == 3 and np.get_printoptions()['suppress'] is True
+assert pd.get_option('display.max_rows') == 7 and pd.get_option('display.precision') == 2
+assert matplotlib.rcParams['figure.dpi'] == 77 and list(matplotlib.rcParams['figure.figsize']) == [3, 4]
+assert matplotlib.rcParams['axes.prop_cycle'] == matplotlib.cycler(color=['r', 'g'], lw=[1, 2])
+context = decimal.getcontext()
+assert context.prec == 9 and context.rounding == decimal.ROUND_UP and context.traps[decimal.Inexact]
+assert logging.getLogger().level == logging.DEBUG and sys.getrecursionlimit() == 4321
+kept = {what for what, (fate, _) in rows.items() if fate == 'kept'}
+assert kept >= {'PyTorch settings', 'NumPy settings', 'pandas options', 'Matplotlib rcParams', 'decimal context', 'root logger', 'recursion limit'}
+assert 'default_dtype float64' in rows['PyTorch settings'][1] and 'figure.dpi 77' in rows['Matplotlib rcParams'][1]
+assert rows['pandas options: display.float_format'][0] == 'lost'
+torch.set_default_dtype(torch.float32); torch.set_grad_enabled(True); torch.use_deterministic_algorithms(False)
+np.seterr(divide='warn', over='warn'); pd.reset_option('all'); sys.setrecursionlimit(1000)
+decimal.setcontext(decimal.Context()); logging.getLogger().setLevel(logging.WARNING)""",
+    },
 }

@@ -37,6 +37,7 @@ def survives(
         check=lambda: None,
         flush=False,
     )
+    captured.tell_open_files(got.writer.reopened)
     layout = got.writer.buffers.layout()
     total = stored = 0
     for block in layout.blocks:

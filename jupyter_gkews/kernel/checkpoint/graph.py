@@ -95,6 +95,7 @@ class GraphWriter(pickle.Pickler):
         self.storage_tokens: dict[int, tensors.StorageToken] = {}
         self.modules: dict[str, None] = {}
         self.source_files: set[str] = set()
+        self.reopened: set[str] = set()  # real paths of files that come back open
         self.handlers: dict[type, Handler | None] = {}
         self.base_handlers: list[tuple[type, Handler]] = []
         self.record = NameRecord("")
@@ -125,6 +126,8 @@ class GraphWriter(pickle.Pickler):
                 functools.partialmethod: functions.reduce_partial_method,
                 functools._lru_cache_wrapper: functions.reduce_lru_cache,
                 weakref.ref: reduction.reduce_weakref,
+                weakref.ProxyType: reduction.reduce_weakproxy,
+                weakref.CallableProxyType: reduction.reduce_weakproxy,
                 weakref.WeakValueDictionary: reduction.reduce_weak_dict,
                 weakref.WeakKeyDictionary: reduction.reduce_weak_dict,
                 weakref.WeakSet: reduction.reduce_weak_set,

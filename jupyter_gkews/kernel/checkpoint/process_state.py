@@ -15,6 +15,8 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from . import library_state, shell_state
+
 #: Names whose values are never written.
 _SECRET = re.compile(
     r"secret|token|passw|pwd$|credential|api_?key|access_?key|private_?key|auth|_key$|^key$|_pat$",
@@ -35,10 +37,21 @@ class Captured:
     state: dict[str, Any] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
+    open_files: list[str] = field(default_factory=list)
 
     def row(self, what: str, fate: str, reason: str | None = None) -> None:
         """Add a row of `survives`: fate "kept", "rebuilt" or "lost"."""
         self.rows.append({"what": what, "fate": fate, "reason": reason})
+
+    def tell_open_files(self, reopened: set[str]) -> None:
+        """Rows for the open files, once it is known which of them the graph opens again."""
+        again = [path for path in self.open_files if path in reopened]
+        closed = [path for path in self.open_files if path not in reopened]
+        if again:
+            self.row("open files", "rebuilt", f"opened again at their position: {', '.join(again)}")
+        if closed:
+            text = f"they are closed, no variable opens them again: {', '.join(closed)}"
+            self.row("other open files", "lost", text)
 
 
 def capture() -> Captured:
@@ -56,7 +69,12 @@ def capture() -> Captured:
     _random(got)
     got.objects["warnings"] = list(warnings.filters)
     got.row("warnings filters", "kept")
-    got.state["recursion_limit"] = sys.getrecursionlimit()
+    got.state["recursion_limit"] = limit = sys.getrecursionlimit()
+    if limit != library_state.start.recursion_limit:
+        got.row("recursion limit", "kept", str(limit))
+    got.objects["libraries"] = library_state.capture(got.row)
+    got.objects["shell"] = shell_state.capture(got.row)
+    library_state.tell_what_is_not_kept(got.row)
     _running(got)
     return got
 
@@ -127,11 +145,9 @@ def _running(got: Captured) -> None:
     if children:
         text = f"child processes end with the kernel: {', '.join(children)}"
         got.row("child processes", "lost", text)
-    sockets, files = _descriptors()
+    sockets, got.open_files = _descriptors()
     if sockets:
         got.row("network connections", "lost", f"{sockets} open to the outside; they are closed")
-    if files:
-        got.row("open files", "rebuilt", "opened again at their position: " + ", ".join(files))
 
 
 def _children() -> list[str]:
@@ -151,15 +167,24 @@ def _children() -> list[str]:
 def _descriptors() -> tuple[int, list[str]]:
     """(established TCP connections that leave this machine, regular files open for the user)."""
     inodes, files = set(), []
+    # Where the standard streams go is the work of whoever started the kernel (the server's log).
+    streams = {os.path.realpath(f"/proc/self/fd/{number}") for number in range(3)}
     try:
         for number in os.listdir("/proc/self/fd"):
+            if number in ("0", "1", "2"):
+                continue
             try:
                 target = os.readlink(f"/proc/self/fd/{number}")
             except OSError:
                 continue
             if target.startswith("socket:["):
                 inodes.add(target[8:-1])
-            elif target.startswith("/") and os.path.isfile(target) and _is_users(target):
+            elif (
+                target.startswith("/")
+                and target not in streams
+                and os.path.isfile(target)
+                and _is_users(target)
+            ):
                 files.append(target)
     except OSError:
         return 0, []
@@ -167,7 +192,7 @@ def _descriptors() -> tuple[int, list[str]]:
 
 
 def _is_users(path: str) -> bool:
-    hidden = ("/proc/", "/dev/", "/sys/", "/memfd:")
+    hidden = ("/proc/", "/dev/", "/sys/", "/memfd:", "/usr/", "/lib", "/etc/")
     if path.startswith(hidden) or path.endswith((".so", ".pyc", "history.sqlite")):
         return False
     return "site-packages" not in path and "history.sqlite" not in path
@@ -267,4 +292,10 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
     limit = state.get("recursion_limit")
     if isinstance(limit, int):
         sys.setrecursionlimit(limit)
+    libraries = objects.get("libraries")
+    if isinstance(libraries, dict):
+        problems += library_state.apply(libraries)
+    shell = objects.get("shell")
+    if isinstance(shell, dict):
+        problems += shell_state.apply(shell)
     return problems

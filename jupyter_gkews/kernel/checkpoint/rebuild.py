@@ -187,6 +187,11 @@ def set_state(obj: Any, state: Any) -> None:
         setattr(obj, name, value)
 
 
+def bare(cls: Any) -> Any:
+    """An object of `cls` without a state, made without its __init__."""
+    return object.__new__(cls)
+
+
 # ---- small objects of the standard library ----
 
 
@@ -234,6 +239,11 @@ def set_logger(target: Any, state: dict[str, Any]) -> None:
 def weak_reference(*target: Any) -> Any:
     """A weak reference to a restored object, or a dead one."""
     return weakref.ref(target[0] if target else _Gone())
+
+
+def weak_proxy(target: Any) -> Any:
+    """A weak proxy of a restored object."""
+    return weakref.proxy(target)
 
 
 class _Gone:

@@ -77,6 +77,7 @@ def reduce_file(writer: GraphWriter, file: Any) -> Reduced:
         options = {"encoding": file.encoding, "errors": file.errors}
         options["line_buffering"] = file.line_buffering
     writer.note_rebuilt(f"the file {path} is opened again at its position", file)
+    writer.reopened.add(os.path.realpath(path))
     return rebuild.open_file, (type(file).__name__, path, file.mode, position, options)
 
 
@@ -188,6 +189,16 @@ def reduce_logger(writer: GraphWriter, logger: logging.Logger) -> Reduced:
     return logging.getLogger, name, state, None, None, rebuild.set_logger
 
 
+# ---- tqdm ----
+
+
+def reduce_tqdm_wrapper(writer: GraphWriter, wrapper: Any) -> Reduced:
+    """tqdm's wrapper around a stream: it answers every question with what it wraps, also those of
+    pickle, so only its own attributes are looked at."""
+    own = dict(object.__getattribute__(wrapper, "__dict__"))
+    return rebuild.bare, (type(wrapper),), own, None, None, rebuild.update_attributes
+
+
 #: Types of which objects are made anew rather than copied.
 REBUILT: dict[type, Callable[[Any, Any], Any]] = {
     io.TextIOWrapper: reduce_file,
@@ -210,3 +221,7 @@ def register(writer: GraphWriter) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "memmap"):
         writer.handlers[numpy.memmap] = reduce_memmap
+    tqdm: Any = sys.modules.get("tqdm.utils")
+    if tqdm is not None and hasattr(tqdm, "DisableOnWriteError"):
+        writer.handlers[tqdm.ObjectWrapper] = reduce_tqdm_wrapper
+        writer.handlers[tqdm.DisableOnWriteError] = reduce_tqdm_wrapper

@@ -57,6 +57,12 @@ def reduce_weakref(writer: GraphWriter, ref: Any) -> Any:
     return rebuild.weak_reference, (() if target is None else (target,))
 
 
+def reduce_weakproxy(writer: GraphWriter, proxy: Any) -> Any:
+    """A weak proxy of what it stands for, now. It is asked nothing that it would pass on but the
+    one bound method that tells whose it is; a dead one raises ReferenceError."""
+    return rebuild.weak_proxy, (proxy.__repr__.__self__,)
+
+
 def reduce_weak_dict(writer: GraphWriter, mapping: Any) -> Any:
     """A weak dictionary: its live items, held as weakly as before."""
     return type(mapping), (), None, None, iter(list(mapping.items()))

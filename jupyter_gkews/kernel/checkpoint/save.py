@@ -144,6 +144,7 @@ class _Save:
             self.check()
             captured = process_state.capture()
             got = self.collect(captured, refused)
+            captured.tell_open_files(got.writer.reopened)
             self.lap("graph")
             manifest = self.write(got, captured)
             if self.scratch is None:

@@ -34,8 +34,7 @@ def process_objects() -> dict[int, tuple[Any, Reduced]]:
         stream = getattr(sys, name, None)
         if stream is not None:
             found.setdefault(id(stream), (stream, (rebuild.std_stream, (name,))))
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = rebuild.shell()
     if shell is not None:
         found[id(shell)] = (shell, (rebuild.shell, ()))
         for name in _SHELL_PARTS:
