@@ -18,7 +18,7 @@ from .collector import collector_held
 from .graph import TOO_DEEP, GraphWriter, NameFailedError, NameRecord
 from .paths import holders
 from .placeholders import Loss
-from .watch import watched
+from .watch import interrupted, watched
 
 #: Names that Python itself puts into a namespace.
 PYTHONS_OWN = frozenset(
@@ -210,6 +210,8 @@ def _attempt(
             else:
                 what = loss.what if loss.what != "an object" else _what(value)
                 records.append(writer.lose(name, value, replace(loss, what=what)))
+            if interrupted():  # an object's own code has swallowed it
+                raise KeyboardInterrupt
     return records
 
 
@@ -224,7 +226,7 @@ def _fates(got: Collected, records: list[NameRecord], cells: dict[str, int | Non
     held: dict[str, list[tuple[str, Loss]]] = {}
     if losses:
         named = {e["name"]: value for e, value in zip(got.entries, got.values) if _is_users(e)}
-        held = holders(losses, named, _LOOK_THROUGH)
+        held = holders(losses, named, _LOOK_THROUGH, got.writer.user_ns)
     told: set[int] = set()
     for record, entry, value in zip(records, got.entries, got.values):
         if not _is_users(entry):

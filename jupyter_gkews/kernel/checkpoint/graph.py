@@ -23,7 +23,7 @@ from . import functions, kinds, rebuild, rebuilders, reduction, tensors
 from .buffers import Buffers, address_of
 from .placeholders import Loss, Lost
 from .singletons import process_objects
-from .watch import Hung
+from .watch import Hung, interrupted
 
 Reduced = tuple[Any, ...]
 Handler = Callable[["GraphWriter", Any], Any]
@@ -159,9 +159,11 @@ class GraphWriter(pickle.Pickler):
             raise NameFailedError(name, TOO_DEEP) from None
         except Hung as hung:
             raise NameFailedError(name, str(hung)) from None
-        except (GkewsError, KeyboardInterrupt, MemoryError):
+        except (GkewsError, MemoryError):
             raise
         except BaseException as error:
+            if interrupted():
+                raise KeyboardInterrupt from error
             raise NameFailedError(
                 name, f"it could not be kept: {reduction.one_line(error)}"
             ) from error
@@ -223,9 +225,11 @@ class GraphWriter(pickle.Pickler):
             return self._own_reduce(obj)
         except Hung as hung:
             return self.lost_leaf(obj, Loss(kinds.loss_for(obj).what, str(hung)))
-        except (KeyboardInterrupt, MemoryError):
+        except MemoryError:
             raise
         except BaseException as error:
+            if interrupted():  # whatever the object's code made of it, the user wants an end
+                raise KeyboardInterrupt from error
             return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
 
     def lost_leaf(self, obj: Any, loss: Loss) -> Reduced:
@@ -263,7 +267,9 @@ class GraphWriter(pickle.Pickler):
             return self.lost_leaf(obj, Loss(kinds.loss_for(obj).what, str(hung)))
         except rebuilders.CannotKeepError as refusal:
             return self.lost_leaf(obj, refusal.loss)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
+            if interrupted():
+                raise KeyboardInterrupt from error
             return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
         if rv is NotImplemented and not issubclass(cls, (type, types.FunctionType)):
             return self.guarded(obj)

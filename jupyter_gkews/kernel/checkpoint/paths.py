@@ -13,20 +13,28 @@ from . import functions
 from .placeholders import Loss
 from .singletons import process_objects
 
+#: Lost parts of one name that are told each with its path.
+PATHS = 50
+
 
 def holders(
-    losses: list[tuple[Any, Loss]], names: dict[str, Any], budget: int
+    losses: list[tuple[Any, Loss]], names: dict[str, Any], budget: int, user_ns: dict[str, Any]
 ) -> dict[str, list[tuple[str, Loss]]]:
     """Which names hold a lost object, with the path to it: {"runs": [("runs[1]", loss)]}.
 
-    Looks through lists, tuples, dictionaries and instances, at most `budget` objects in all; a
-    loss that is not found so (it was inside the state of another object) is left out.
+    Looks through lists, tuples, dictionaries and instances, at most `budget` objects in all, and
+    never through `user_ns`: what it holds has names of its own. A loss that is not found so (it
+    was inside the state of another object) is left out. After `PATHS` losses in one name, all
+    further ones share one path: "runs (950 more parts)".
     """
     wanted = {id(obj): loss for obj, loss in losses}
     found: dict[str, list[tuple[str, Loss]]] = {}
-    process = set(process_objects())  # the shell holds everything, but is not saved
+    # The shell and the namespace hold everything, but are not saved as a part of anything.
+    process = {*process_objects(), id(user_ns)}
     for name, value in names.items():
         seen = set(process)
+        parts: list[tuple[str, Loss]] = []
+        more: list[Loss] = []
         # (object, position of its holder in this list, step from the holder to it)
         queue: list[tuple[Any, int, str]] = [(value, -1, name)]
         for position, (obj, _, _) in enumerate(queue):
@@ -35,15 +43,25 @@ def holders(
             seen.add(id(obj))
             loss = wanted.get(id(obj))
             if loss is not None:
-                found.setdefault(name, []).append((_path(queue, position), loss))
+                if len(parts) < PATHS:
+                    parts.append((_path(queue, position), loss))
+                else:
+                    more.append(loss)
+                if len(parts) + len(more) == len(wanted):
+                    break
                 continue
             budget -= 1
             if budget < 0:
-                return found
+                break
             try:
                 queue.extend((part, position, step) for part, step in _parts(obj))
             except RuntimeError:  # a thread of the user's changes it meanwhile
                 continue
+        if parts:
+            rest = f"{name} ({len(more)} more part{'s' if len(more) > 1 else ''})"
+            found[name] = parts + [(rest, loss) for loss in more]
+        if budget < 0:
+            break
     return found
 
 

@@ -101,6 +101,8 @@ class GraphReader:
             warnings.simplefilter("ignore")
             unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
             _PARKED.append(unpickler)
+            if progress is not None:  # the patient way begins at the first name again
+                progress(0, int(self._manifest.graph.get("bytes", 0)))
             for _ in range(ANNOUNCED):
                 load_next(unpickler)
             for number, entry in enumerate(self._manifest.names):

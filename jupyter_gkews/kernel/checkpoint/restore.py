@@ -119,7 +119,7 @@ def restore(
     report.values = [found[str(i)] for i in range(len(manifest.names))]
     report.lenient = reader.lenient
     _bind(user_ns, manifest, report, dry)
-    _account(manifest, reader, report)
+    _account(manifest, reader, report, user_ns)
     return report
 
 
@@ -187,7 +187,9 @@ def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dr
         report.process += process_state.apply_objects(manifest.state, objects)
 
 
-def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> None:
+def _account(
+    manifest: Manifest, reader: GraphReader, report: RestoreReport, user_ns: dict[str, Any]
+) -> None:
     """Fates as they came out here: those of the save, and what failed or moved now."""
     rows = {row["name"]: dict(row) for row in manifest.variables}
     report.lost = list(manifest.lost)
@@ -198,7 +200,7 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
             for entry, value in zip(manifest.names, report.values)
             if entry["kind"] in ("variable", "item")
         }
-        held = holders(reader.failed, named, _LOOK_THROUGH)
+        held = holders(reader.failed, named, _LOOK_THROUGH, user_ns)
         found = {id(loss) for parts in held.values() for _, loss in parts}
         for _, loss in reader.failed:
             known_there = held.get(loss.where, [])
@@ -209,6 +211,7 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
             if id(loss) not in found and not same and loss.where in named:
                 held.setdefault(loss.where, []).append((f"a part of {loss.where}", loss))
         told: set[int] = set()
+        made = {id(loss): placeholder for placeholder, loss in reader.failed}
         for name in sorted(held, key=lambda name: name not in rows):  # variables before Out
             parts = held[name]
             if name not in rows and told.issuperset(id(loss) for _, loss in parts):
@@ -216,8 +219,10 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
             told |= {id(loss) for _, loss in parts}
             cell = rows.get(name, {}).get("cell")
             for path, loss in parts:
-                if path != name:
-                    _say_part(reader, loss)
+                if path != name:  # let the placeholder say that it was only a part
+                    object.__setattr__(made[id(loss)], "_loss", replace(loss, part=True))
+            parts = list({path: (path, loss) for path, loss in reversed(parts)}.values())[::-1]
+            for path, loss in parts:
                 failure = {"name": name, "path": path, "what": loss.what, "reason": loss.reason}
                 report.failed.append(failure)
             # The test load before the pause may have told the same already.
@@ -240,13 +245,6 @@ def _account(manifest: Manifest, reader: GraphReader, report: RestoreReport) -> 
         if row["fate"] == "rebuilt"
     ]
     report.rebuilt = len(report.rebuilt_details)
-
-
-def _say_part(reader: GraphReader, loss: Loss) -> None:
-    """Let the placeholder say that it was only a part of what the name held."""
-    for made, its in reader.failed:
-        if its is loss:
-            object.__setattr__(made, "_loss", replace(loss, part=True))
 
 
 def _mark(row: dict[str, Any], parts: list[tuple[str, Loss]]) -> None:

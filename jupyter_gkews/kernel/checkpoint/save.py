@@ -6,6 +6,7 @@ before leaves the namespace, the store and its checkpoints as they were.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -20,6 +21,7 @@ from . import chunks, functions, process_state
 from .collect import CellOf, Collected, GraphFile, collect, variables
 from .fingerprint import Fingerprints
 from .manifest import Manifest, render
+from .paths import holders
 from .placeholders import Loss
 from .proof import Scratch, Verdict
 from .store import CheckpointStore, as_typed
@@ -27,8 +29,8 @@ from .writing import ChunkWriter, install
 
 Progress = Callable[[str, int, int], None]
 
-#: How often a save starts again without the names that a test load found wanting.
-_TRIES = 5
+#: Objects looked through for others that hold what ended a test load, in all.
+_LOOK_THROUGH = 1_000_000
 
 
 def save(
@@ -140,7 +142,7 @@ class _Save:
     def write_and_prove(self) -> Manifest:
         """Write everything; again without what a test load shows to be wanting."""
         refused: dict[str, Loss] = {}
-        for _ in range(_TRIES):
+        while True:
             self.check()
             captured = process_state.capture()
             got = self.collect(captured, refused)
@@ -153,12 +155,14 @@ class _Save:
             self.lap("verifying")
             if not wanting:
                 return manifest
+            if refused.keys() >= wanting.keys():  # refusing them did not help: each only once
+                raise GkewsError(
+                    "verification_failed",
+                    f"A test load of the checkpoint kept failing (at {', '.join(wanting)}).",
+                    "Nothing was released: the kernel and all earlier checkpoints are as they "
+                    "were.",
+                )
             refused.update(wanting)
-        raise GkewsError(
-            "verification_failed",
-            f"A test load of the checkpoint kept failing (last: {', '.join(refused)}).",
-            "Nothing was released: the kernel and all earlier checkpoints are as they were.",
-        )
 
     def collect(self, captured: process_state.Captured, refused: dict[str, Loss]) -> Collected:
         """The graph pass, into graph.pkl."""
@@ -267,8 +271,15 @@ class _Save:
                     "were.",
                 )
             self.scratch_again()
-            name = entries[verdict.died_at]["name"]
-            return {name: Loss("an object", "loading it ends the process")}
+            name, value = entries[verdict.died_at]["name"], got.values[verdict.died_at]
+            loss = Loss("an object", "loading it ends the process")
+            refused = {name: loss}
+            if gc.is_tracked(value):  # not None or a number, which is the same object everywhere
+                # Whatever else holds this object ends it as well: one load tells of all of them.
+                named = {entry["name"]: each for entry, each in zip(entries, got.values)}
+                there = holders([(value, loss)], named, _LOOK_THROUGH, self.user_ns)
+                refused.update(dict.fromkeys(there, loss))
+            return refused
         failed = {failure["name"] for failure in verdict.failed}
         wanting = {}
         for position in verdict.differs:

@@ -89,7 +89,8 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
         if step == "reading":
             say({"read": 0})
         if step == "rebuilding":
-            count += 1
+            # Each pass over the graph begins with 0; the count is the position of the next name.
+            count = count + 1 if done else 0
             say({"read": count})
 
     try:

@@ -24,13 +24,20 @@ _PATIENT = ("find_class", "region", "storage", "module")
 _PER_OBJECT = ("reducer_override", "call_leaf")
 
 
+#: Whether a real interrupt came since the latest watched block began.
+_interrupted = False
+
+
 class Hung(BaseException):
     """Raised inside user code that took too long. Not an Exception: it must not be swallowed."""
 
 
 @contextmanager
 def watched(limit_s: float | None = None) -> Iterator[None]:
-    """Within this block, user code called from C (a pickler) is bounded to `limit_s` seconds."""
+    """Within this block, user code called from C (a pickler) is bounded to `limit_s` seconds, and
+    real interrupts are noted (see interrupted)."""
+    global _interrupted
+    _interrupted = False
     if threading.current_thread() is not threading.main_thread() or not hasattr(
         signal, "setitimer"
     ):
@@ -51,6 +58,16 @@ def watched(limit_s: float | None = None) -> Iterator[None]:
         else:
             seen[:] = [below, 0.0]
 
+    def note(signum: int, frame: types.FrameType | None) -> None:
+        global _interrupted
+        _interrupted = True
+        if callable(on_interrupt):
+            on_interrupt(signum, frame)
+
+    # Where an interrupt is ignored or ends the process, that is left as it is.
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    if callable(on_interrupt):
+        signal.signal(signal.SIGINT, note)
     handler = signal.signal(signal.SIGALRM, tick)
     timer = signal.setitimer(signal.ITIMER_REAL, _TICK_S, _TICK_S)
     try:
@@ -58,6 +75,14 @@ def watched(limit_s: float | None = None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, handler)
+        if callable(on_interrupt):
+            signal.signal(signal.SIGINT, on_interrupt)
+
+
+def interrupted() -> bool:
+    """Whether a real interrupt (SIGINT) came in the present watched block: a KeyboardInterrupt
+    without one was raised by an object's own code."""
+    return _interrupted
 
 
 def _frame_below(frame: types.FrameType | None) -> types.FrameType | None:
