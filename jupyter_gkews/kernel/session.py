@@ -23,6 +23,7 @@ from typing import Any, Callable
 from ..errors import GkewsError
 from . import pure_python
 from .cells import CellIndex
+from .checkpoint import library_state, shell_state
 from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,
@@ -101,6 +102,7 @@ class KernelSession:
         kernel.start = start_and_restore
 
     def _cell_begins(self) -> None:
+        library_state.apply_in_context()
         self._running_cells += 1
 
     def _cell_ended(self) -> None:
@@ -130,6 +132,7 @@ class KernelSession:
         """A MSG_REQUEST on the shell channel: runs on the main thread, between cells."""
         content = parent["content"]
         holding: str | None = None
+        library_state.apply_in_context()
         try:
             if content.get("action") == ACTION_CHECKPOINT:
                 order = CheckpointOrder(**{k: v for k, v in content.items() if k != "action"})
@@ -386,8 +389,6 @@ def start(run_dir: str) -> KernelSession | None:
     session = KernelSession(shell, Path(run_dir), launch)
     session.install()
     shell.register_magics(GkewsMagics(shell, session))
-    from .checkpoint import library_state, shell_state
-
     library_state.note_start()
     shell_state.note_start(shell)
     return session

@@ -152,6 +152,43 @@ bar.update(1); bar.refresh(); other.update(2); other.refresh()
 assert bar.n == 4 and '2/5' in open('bar.txt').read()
 bar.close(); other.close()""",
     },
+    "parametrized_modules": {
+        "setup": """
+import torch
+from torch.nn.utils import parametrizations, parametrize
+class Double(torch.nn.Module):
+    def forward(self, x): return 2 * x
+    def right_inverse(self, x): return x / 2
+layer = parametrizations.weight_norm(torch.nn.Linear(3, 2))
+parametrize.register_parametrization(layer, 'bias', Double())
+model = torch.nn.Sequential(layer, torch.nn.ReLU())
+x = torch.ones(1, 3)
+want = model(x).detach()
+adam = torch.optim.SGD(model.parameters(), lr=.1)""",
+        "check": """
+import torch
+assert report.lost == [] and torch.equal(model(x), want) and model[0] is layer
+assert parametrize.is_parametrized(layer, 'weight') and isinstance(layer, torch.nn.Linear)
+assert adam.param_groups[0]['params'][0] is next(model.parameters())
+model(x).sum().backward(); adam.step()
+assert not torch.equal(model(x), want)
+parametrize.remove_parametrizations(layer, 'bias')
+assert isinstance(layer.bias, torch.nn.Parameter)""",
+    },
+    "connections_and_iterators": {
+        "setup": """
+import sqlite3, torch
+db = sqlite3.connect('mine.db')
+cursor = db.cursor()
+loader = torch.utils.data.DataLoader(list(range(4)))
+steps = iter(loader); next(steps)""",
+        "check": """
+reasons = {l['name']: l['reason'] for l in report.lost}
+assert reasons['db'].startswith('a database connection: ') and 'connect' in reasons['cursor']
+assert reasons['steps'].startswith('an iterator of a DataLoader in mid-epoch: ')
+assert len(list(loader)) == 4""",
+        "lost": ["db", "cursor", "steps"],
+    },
     "settings_of_libraries": {
         "setup": """
 import decimal, logging, sys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -63,3 +64,34 @@ def test_another_python_keeps_its_own_folders(monkeypatch: pytest.MonkeyPatch) -
 def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
     problems = process_state.apply_paths({"cwd": str(tmp_path / "gone")})
     assert len(problems) == 1 and "gone could not be entered" in problems[0]
+
+
+def test_only_files_that_a_variable_opens_again_are_told_as_opened_again(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    kept, unnamed, log = (str(tmp_path / name) for name in ("kept.txt", "unnamed.txt", "log.txt"))
+    script = f"""
+import json, os, sys
+from jupyter_gkews.kernel.checkpoint.fates import survives
+from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
+file = open({kept!r}, "w")
+number = os.open({unnamed!r}, os.O_CREAT | os.O_RDWR)
+again = os.open({log!r}, os.O_WRONLY)  # another descriptor of where the output goes
+rows = survives({{"file": file}}, CheckpointStore({str(store.root)!r}))["process"]
+json.dump(rows, sys.stderr)
+"""
+    with open(log, "w") as output:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    rows = {row["what"]: row for row in json.loads(done.stderr)}
+    assert rows["open files"]["reason"] == f"opened again at their position: {kept}"
+    assert rows["open files"]["fate"] == "rebuilt"
+    assert rows["other open files"]["fate"] == "lost"
+    assert unnamed in rows["other open files"]["reason"]
+    assert log not in done.stderr

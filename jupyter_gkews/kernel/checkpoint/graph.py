@@ -281,6 +281,8 @@ class GraphWriter(pickle.Pickler):
             return functions.reduce_class
         if kinds.known_kind(cls) and cls not in self.handlers:
             return reduction.reduce_known_kind
+        if tensors.is_parametrized(cls):
+            return tensors.reduce_parametrized
         for base, handler in self.base_handlers:
             if issubclass(cls, base):
                 return handler

@@ -34,14 +34,37 @@ KINDS: dict[type, tuple[str, str]] = {
     concurrent.futures.Executor: ("a pool of workers", "its workers end with the process"),
 }
 
+#: The same for types of packages that may not be there, by module and name.
+KINDS_BY_NAME: dict[tuple[str, str], tuple[str, str]] = {
+    ("sqlite3", "Connection"): (
+        "a database connection",
+        "a connection ends with its process; what was committed is in the database: connect again",
+    ),
+    ("sqlite3", "Cursor"): (
+        "a cursor of a database connection",
+        "it ends with its connection: connect and run the query again",
+    ),
+    ("torch.utils.data.dataloader", "_BaseDataLoaderIter"): (
+        "an iterator of a DataLoader in mid-epoch",
+        "its place in the data cannot be told; the DataLoader begins a new epoch with iter()",
+    ),
+}
+
+
+def _known(cls: type) -> tuple[str, str] | None:
+    for base in cls.__mro__:
+        known = KINDS.get(base) or KINDS_BY_NAME.get((base.__module__, base.__qualname__))
+        if known is not None:
+            return known
+    return None
+
 
 def loss_for(obj: Any, problem: str | None = None) -> Loss:
     """The loss of `obj`: its known kind, or its type with `problem` as the reason."""
     cls = type(obj)
-    for base in cls.__mro__:
-        known = KINDS.get(base)
-        if known is not None:
-            return Loss(*known)
+    known = _known(cls)
+    if known is not None:
+        return Loss(*known)
     name = (
         cls.__qualname__
         if cls.__module__ in ("builtins", "__main__")
@@ -54,4 +77,4 @@ def loss_for(obj: Any, problem: str | None = None) -> Loss:
 
 def known_kind(cls: type) -> bool:
     """Whether objects of this class are of a kind that is never kept."""
-    return any(base in KINDS for base in cls.__mro__)
+    return _known(cls) is not None

@@ -7,6 +7,7 @@ raises: what cannot be taken or put back becomes a sentence.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import logging
 import os
@@ -48,6 +49,9 @@ def note_start() -> None:
     start = _now()
 
 
+#: Libraries that keep their settings in context variables.
+_OF_A_CONTEXT = frozenset({"numpy", "decimal"})
+_pending: dict[str, State] = {}
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
@@ -282,9 +286,20 @@ def apply(saved: Mapping[str, Any]) -> list[str]:
         try:
             # No variable may name it, but a later import must find it as it was.
             rule[2](importlib.import_module(name), state)
+            if name in _OF_A_CONTEXT:
+                _pending[name] = state
         except Exception as error:
             problems.append(f"{rule[0]}: {error}")
     return problems
+
+
+def apply_in_context() -> None:
+    """Put back, once more, what belongs to a contextvars.Context: ipykernel runs the cells in one
+    of its own, which a restore before the first message is not in. To be called within it."""
+    while _pending:
+        name, state = _pending.popitem()
+        with contextlib.suppress(Exception):  # it went well, or was told, a moment ago
+            LIBRARIES[name][2](sys.modules[name], state)
 
 
 # ---- what is only told ----

@@ -285,6 +285,16 @@ def typed_storage(base: Any, dtype: Any) -> Any:
     return torch.storage.TypedStorage(wrap_storage=base, dtype=dtype, _internal=True)
 
 
+def parametrized(cls: Any, names: tuple[str, ...]) -> Any:
+    """An empty module of class `cls` of which torch computes the tensors `names`."""
+    parametrize: Any = module("torch.nn.utils.parametrize")
+    made = cls.__new__(cls)
+    parametrize._inject_new_class(made)
+    for name in names:
+        parametrize._inject_property(made, name)
+    return made
+
+
 def array_view(base: Any, cls: Any) -> Any:
     """A numpy array seen as a subclass of ndarray."""
     return base.view(cls)

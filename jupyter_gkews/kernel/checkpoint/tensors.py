@@ -165,6 +165,24 @@ def reduce_generator(writer: GraphWriter, generator: Any) -> Any:
     return rebuild.generator, (device, generator.get_state())
 
 
+def is_parametrized(cls: type) -> bool:
+    """Whether torch made this class for one parametrized module (weight_norm and the like)."""
+    own = vars(cls).get("__getstate__")
+    return getattr(own, "__module__", None) == "torch.nn.utils.parametrize" and bool(cls.__bases__)
+
+
+def reduce_parametrized(writer: GraphWriter, module: Any) -> Reduced:
+    """A module with parametrizations: its class is made anew, by torch, from the class that it
+    had; the original tensors and the parametrizations are parts of the module like others."""
+    writer.uses_module("torch.nn.utils.parametrize")
+    base = type(module).__bases__[0]
+    getter = getattr(base, "__getstate__", None)
+    inherited = getter is None or getter is getattr(object, "__getstate__", None)
+    state = dict(vars(module)) if inherited else getter(module)  # type: ignore[misc]
+    names = tuple(module.parametrizations)
+    return rebuild.parametrized, (base, names), state, None, None, rebuild.set_state
+
+
 def register(writer: GraphWriter) -> None:
     """Teach `writer` the types of numpy and torch, as far as they are imported."""
     numpy = sys.modules.get("numpy")
