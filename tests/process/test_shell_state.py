@@ -97,6 +97,7 @@ async def test_what_cells_told_ipython_is_there_after_a_pause(
 async def test_an_untouched_kernel_tells_nothing_lost(open_notebook: Any) -> None:
     notebook = await open_notebook()
     page = await notebook.browser()
+    await page.result("import matplotlib.pyplot as plt; plt.plot([1]); plt.show()")
     told = await page.result(
         "from jupyter_gkews.kernel.checkpoint import process_state\n"
         "got = process_state.capture(); got.tell_open_files(set())\n"

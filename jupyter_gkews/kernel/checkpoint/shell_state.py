@@ -140,6 +140,8 @@ def _take_printers(shell: Any, state: dict[str, Any], add_row: AddRow) -> None:
     for mime, cls, function in _printers(shell):
         if _of_a_cell(function):
             kept.append((mime, cls, function))
+        elif cls.__module__ == "matplotlib.figure":
+            continue  # its backend registers them when it shows the next figure
         elif (mime, cls) not in _start.printers and not _comes_back(function, state):
             lost.append(f"{cls.__name__} ({mime})")
     if kept:
