@@ -220,5 +220,9 @@ def test_a_server_that_stops_during_a_pause_leaves_nothing_half_done(start_serve
     wait_until(lambda: server.get(path)["step"] is not None, "the kernel writes")
     server.stop()
     assert not list((server.store / "paused").glob("*.json"))
+    left = server.store / "checkpoints" / ".saving-killed-1"  # as a kernel that is killed leaves it
+    (left / "chunks").mkdir(parents=True)
+    (left / "chunks" / "half").write_bytes(bytes(5000))
     server = start_server()
     assert server.get("gkews/checkpoints")["checkpoints"] == []
+    wait_until(lambda: not left.exists(), "the next server has removed what was left")
