@@ -103,7 +103,7 @@ class KernelClient:
             self._provisioner.launch_listeners.remove(self._on_launch)
         self._disconnect()
         self._callbacks.clear()
-        self._fail_all(GkewsError("kernel_unreachable", "The kernel is no longer managed."))
+        self._fail_all(_no_longer_managed())
 
     def _died(self) -> GkewsError:
         return GkewsError(
@@ -164,7 +164,7 @@ class KernelClient:
     ) -> dict[str, Any]:
         """The reply's content. Raises its error; kernel_died; kernel_unreachable on timeout (s)."""
         if not self._streams:
-            raise GkewsError("kernel_unreachable", "The kernel is no longer managed.")
+            raise _no_longer_managed()
         message = self._session.msg(kind, content)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[message["msg_id"]] = future
@@ -357,3 +357,11 @@ def _tell_progress(path: Path, operation: Any, on_progress: ProgressCallback) ->
     data = read_json(path)
     if data and data.get("operation") == operation:
         on_progress(Progress(**{k: data[k] for k in Progress.__dataclass_fields__ if k in data}))
+
+
+def _no_longer_managed() -> GkewsError:
+    return GkewsError(
+        "kernel_unreachable",
+        "The kernel is no longer managed by this server.",
+        "It was shut down or restarted; its checkpoints are kept.",
+    )

@@ -78,8 +78,12 @@ def failed_cell(error: GkewsError) -> list[Message]:
 
 def interrupted_cell() -> list[Message]:
     """A cell that was interrupted while it waited for the kernel."""
-    text = "Interrupted while the cell waited for the kernel to resume. It did not run."
-    return _ended_cell(as_error(GkewsError("cancelled", text), "KeyboardInterrupt"))
+    error = GkewsError(
+        "cancelled",
+        "Interrupted while the cell waited for the kernel to resume.",
+        "It did not run.",
+    )
+    return _ended_cell(as_error(error, "KeyboardInterrupt"))
 
 
 def _ended_cell(content: dict[str, Any]) -> list[Message]:

@@ -100,7 +100,11 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase == "paused":
             return None
         if self.settings is None:
-            return GkewsError("not_pausable", "This server runs without jupyter_gkews.")
+            return GkewsError(
+                "not_pausable",
+                "This server runs without jupyter_gkews.",
+                "Enable it with `jupyter server extension enable jupyter_gkews`.",
+            )
         if not self._is_python():
             return GkewsError(
                 "not_pausable",
@@ -322,7 +326,7 @@ class PausableProvisioner(LocalProvisioner):
         """
         settings, km = self.settings, self.parent
         if self.phase != "paused" or settings is None or km is None:
-            raise GkewsError("not_paused", "The kernel is not paused.")
+            raise GkewsError("not_paused", "The kernel is not paused.", "Nothing was changed.")
         taken = await self._ports.hold(km.ip, self._lost_ports, timeout_s=0.0)
         if taken:
             raise GkewsError(
@@ -349,7 +353,7 @@ class PausableProvisioner(LocalProvisioner):
     async def resumed(self) -> None:
         """The load is verified: the kernel runs. Held requests go out as their iopub delivers."""
         if self.phase != "resuming":
-            raise GkewsError("not_paused", "The kernel is not resuming.")
+            raise GkewsError("not_paused", "The kernel is not resuming.", "Nothing was changed.")
         self.phase = "running"
         self._watch_activity_anew()
         self.clients.tell(lambda client: client.kernel_released())

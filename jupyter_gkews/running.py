@@ -175,7 +175,11 @@ class RunningKernels:
 
         provisioner = self.process(kernel_id)
         if provisioner is None:
-            raise GkewsError("not_pausable", "The kernel's provisioner is not ours.")
+            raise GkewsError(
+                "not_pausable",
+                "The kernel's provisioner is not ours.",
+                "It goes on running; its kernelspec names another provisioner.",
+            )
         return KernelClient(self._manager_of(kernel_id), provisioner)
 
     def _ram(self, kernel_id: str) -> int | None:

@@ -142,7 +142,9 @@ class KernelSession:
             elif content.get("action") == ACTION_SURVIVES:
                 reply = {"status": "ok", "survives": self.survives()}
             else:
-                raise GkewsError("bad_request", f"Unknown action {content.get('action')!r}.")
+                raise GkewsError(
+                    "bad_request", f"Unknown action {content.get('action')!r}.", _AS_IT_WAS
+                )
         except GkewsError as error:
             reply = {"status": "error", **error.to_json()}
         except KeyboardInterrupt:
@@ -172,7 +174,7 @@ class KernelSession:
             if self._holding == operation:
                 self._released.set()
         else:
-            error = GkewsError("bad_request", f"Unknown action {action!r}.")
+            error = GkewsError("bad_request", f"Unknown action {action!r}.", _AS_IT_WAS)
             reply = {"status": "error", **error.to_json()}
         self._reply(stream, ident, parent, reply)
 
