@@ -14,6 +14,12 @@ import { countsText, kindWord, progressText } from './wording';
 /** Milliseconds that a success stays. */
 const SUCCESS_STAYS = 8000;
 
+/**
+ * Milliseconds that an operation runs before it is told of. A shorter one tells its end only:
+ * JupyterLab draws a notification twice if it is changed before it was first drawn.
+ */
+export const TOLD_AFTER = 700;
+
 export class Toasts {
   constructor(private readonly _options: Toasts.IOptions) {
     _options.model.operationChanged.connect(this._onOperation, this);
@@ -23,15 +29,20 @@ export class Toasts {
   private _onOperation(_: IGkewsModel, operation: Operation): void {
     const { settings, trans } = this._options;
     if (!operation.finished) {
-      if (settings.notifications && !this._shown.has(operation.id)) {
-        const id = Notification.emit(this._progress(operation), 'in-progress', {
-          autoClose: false,
-          actions: this._details(trans.__('Details'))
-        });
-        this._shown.set(operation.id, { id, kernel: operation.kernel });
+      if (
+        settings.notifications &&
+        !this._shown.has(operation.id) &&
+        !this._waiting.has(operation.id)
+      ) {
+        this._waiting.set(
+          operation.id,
+          setTimeout(() => this._tell(operation), TOLD_AFTER)
+        );
       }
       return;
     }
+    clearTimeout(this._waiting.get(operation.id));
+    this._waiting.delete(operation.id);
     const shown = this._shown.get(operation.id);
     this._shown.delete(operation.id);
     if (!shown && !settings.notifications && !operation.error) {
@@ -65,6 +76,21 @@ export class Toasts {
         Notification.emit(message, type, options);
       }
     }
+  }
+
+  /** Show that an operation works, if it still does. */
+  private _tell({ id: operationId, kernel }: Operation): void {
+    this._waiting.delete(operationId);
+    const { model, trans } = this._options;
+    const operation = model.operation(kernel);
+    if (operation?.id !== operationId || operation.finished) {
+      return;
+    }
+    const id = Notification.emit(this._progress(operation), 'in-progress', {
+      autoClose: false,
+      actions: this._details(trans.__('Details'))
+    });
+    this._shown.set(operationId, { id, kernel });
   }
 
   private _onChanged(): void {
@@ -107,6 +133,7 @@ export class Toasts {
   }
 
   private readonly _shown = new Map<string, { id: string; kernel: string }>();
+  private readonly _waiting = new Map<string, ReturnType<typeof setTimeout>>();
   private _last = '';
 }
 

@@ -1,7 +1,7 @@
 import { Notification } from '@jupyterlab/apputils';
 import { Signal } from '@lumino/signaling';
 
-import { endText, Toasts } from '../src/toasts';
+import { endText, Toasts, TOLD_AFTER } from '../src/toasts';
 import type { IGkewsModel, Operation } from '../src/tokens';
 import { kernel, operation, result, trans } from './shapes';
 
@@ -79,13 +79,28 @@ describe('notifications', () => {
       message
     }));
 
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+
   afterEach(() => {
     Notification.dismiss();
+    jest.useRealTimers();
+  });
+
+  it('tell only the end of what was quick', () => {
+    begin();
+    model.say(operation());
+    expect(shown()).toEqual([]);
+    model.say(operation({ ...ENDED, result: result() }));
+    jest.advanceTimersByTime(TOLD_AFTER);
+    expect(shown().map(({ type }) => type)).toEqual(['success']);
   });
 
   it('turn from progress into success, in one notification', () => {
     begin();
     model.say(operation());
+    jest.advanceTimersByTime(TOLD_AFTER);
     model.say(operation({ bytes_done: 1e9, bytes_total: 4e9 }), false);
     expect(shown()).toEqual([
       {
@@ -126,6 +141,8 @@ describe('notifications', () => {
   it('go away with an operation that the server has forgotten', () => {
     begin();
     model.say(operation());
+    jest.advanceTimersByTime(TOLD_AFTER);
+    expect(shown()).toHaveLength(1);
     model.say(null);
     expect(shown()).toEqual([]);
   });
