@@ -242,6 +242,9 @@ export class GkewsModel implements IGkewsModel {
   private _see(operation: Operation, news: boolean): void {
     const before = this._operations.get(operation.kernel);
     const same = before?.id === operation.id;
+    if (before && !same && operation.started < before.started) {
+      return; // the one before: its last answer came late
+    }
     if (same && before.finished && !operation.finished) {
       return; // an older answer that came late
     }

@@ -131,6 +131,27 @@ describe('the model', () => {
     expect(statusRequests()).toBe(1);
   });
 
+  it('does not announce an operation again whose last answer comes late', async () => {
+    const finished = '2026-11-30T18:00:09.000Z';
+    const pause = operation({ finished, result: result() });
+    const resume = operation({
+      id: 'op-2',
+      kind: 'resume',
+      started: '2026-11-30T18:00:05.000Z',
+      finished,
+      result: result()
+    });
+    await model.refresh();
+    const seen: string[] = [];
+    model.operationChanged.connect((_, { id }) => seen.push(id));
+    for (const last_operation of [pause, resume, pause, resume]) {
+      wire.on('GET status', status(kernel({ last_operation })));
+      await model.refresh();
+    }
+    expect(seen).toEqual(['op-1', 'op-2']);
+    expect(model.operation('k-1')?.id).toBe('op-2');
+  });
+
   it('does not announce what ended before the page was opened', async () => {
     const seen: Operation[] = [];
     model.operationChanged.connect((_, op) => seen.push(op));

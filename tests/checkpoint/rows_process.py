@@ -161,7 +161,7 @@ class Double(torch.nn.Module):
     def right_inverse(self, x): return x / 2
 layer = parametrizations.weight_norm(torch.nn.Linear(3, 2))
 parametrize.register_parametrization(layer, 'bias', Double())
-model = torch.nn.Sequential(layer, torch.nn.ReLU())
+model = torch.nn.Sequential(layer, torch.nn.Tanh())
 x = torch.ones(1, 3)
 want = model(x).detach()
 adam = torch.optim.SGD(model.parameters(), lr=.1)""",
