@@ -174,9 +174,8 @@ class GkewsApp(ExtensionApp):
             went=self.lifecycle.roster.detach,
             may_cull=self.lifecycle.is_settled,
         )
-        if server.event_logger is not None:
-            with contextlib.suppress(SchemaRegistryException):  # registered by an earlier app
-                server.event_logger.register_event_schema(LIFECYCLE_SCHEMA)
+        # in the loop, which runs it before the first request: the start need not wait for it
+        server.io_loop.add_callback(self._register_events)
         translate_settings(self.log)
         self._count_paused_as_idle()
         if self.adopt_paused:
@@ -196,6 +195,12 @@ class GkewsApp(ExtensionApp):
         """End what runs, within stop_timeout; paused kernels wait for the next server."""
         await self.lifecycle.stop(self.stop_timeout)
         self.lifecycle.close()
+
+    def _register_events(self) -> None:
+        logger = self.serverapp.event_logger
+        if logger is not None:
+            with contextlib.suppress(SchemaRegistryException):  # registered by an earlier app
+                logger.register_event_schema(LIFECYCLE_SCHEMA)
 
     def _emit(self, data: Any) -> None:
         logger = self.serverapp.event_logger
