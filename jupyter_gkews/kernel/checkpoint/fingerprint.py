@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from typing import Any
 
 from .placeholders import Lost
-from .rebuilders import REBUILT
+from .rebuilders import by_others, types_of_ours
 from .singletons import StandIn, process_objects
 
 #: Objects looked at a name, elements of one container, levels of nesting.
@@ -35,6 +35,7 @@ class Fingerprints:
     def __init__(self, user_ns: dict[str, Any], lost: frozenset[int] = frozenset()) -> None:
         self._lost = lost
         self._process = process_objects()
+        self._rebuilt = types_of_ours()
         self._namespaces = (id(user_ns), id(vars(builtins)))
         self._met: dict[int, tuple[int, int]] = {}
         self._name = 0
@@ -65,6 +66,8 @@ class Fingerprints:
         cls = type(obj)
         if cls is Lost or id(obj) in self._lost:
             self._say("lost")
+        elif by_others(obj):
+            self._say("made by a rebuilder")
         elif cls is StandIn or id(obj) in self._process:
             self._say("of the process")
         elif cls in (int, float, complex, bool, type(None)):
@@ -117,7 +120,7 @@ class Fingerprints:
             self._mapping(obj, depth)
         elif self._array(obj, cls) or self._tensor(obj, cls) or self._module(obj, cls, depth):
             return
-        elif _default_state(cls) and not issubclass(cls, tuple(REBUILT)):
+        elif _default_state(cls) and not issubclass(cls, self._rebuilt):
             attributes = getattr(obj, "__dict__", None)
             if type(attributes) is dict:
                 self._mapping(attributes, depth)

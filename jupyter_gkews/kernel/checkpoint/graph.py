@@ -279,13 +279,13 @@ class GraphWriter(pickle.Pickler):
         """The handler of a class, decided once: None leaves its objects to the C pickler."""
         if issubclass(cls, type):
             return functions.reduce_class
-        if kinds.known_kind(cls) and cls not in self.handlers:
-            return reduction.reduce_known_kind
-        if tensors.is_parametrized(cls):
-            return tensors.reduce_parametrized
         for base, handler in self.base_handlers:
             if issubclass(cls, base):
                 return handler
+        if kinds.known_kind(cls):
+            return reduction.reduce_known_kind
+        if tensors.is_parametrized(cls):
+            return tensors.reduce_parametrized
         for base in (types.ModuleType, types.FunctionType):
             if issubclass(cls, base):
                 return self.handlers[base]

@@ -1,6 +1,6 @@
 """Kinds of objects that no file can hold, each with a true sentence about why.
 
-It only names; what can be rebuilt instead is in rebuilders.py.
+It only names; what can be rebuilt instead is in rebuilders/.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from . import library_state, shell_state
+from . import library_state, rebuilders, shell_state
 
 #: Names whose values are never written.
 _SECRET = re.compile(
@@ -75,6 +75,7 @@ def capture() -> Captured:
     got.objects["libraries"] = library_state.capture(got.row)
     got.objects["shell"] = shell_state.capture(got.row)
     library_state.tell_what_is_not_kept(got.row)
+    got.objects["rebuilders"] = rebuilders.capture(got.row)
     _running(got)
     return got
 
@@ -298,4 +299,5 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
     shell = objects.get("shell")
     if isinstance(shell, dict):
         problems += shell_state.apply(shell)
+    problems += rebuilders.put_back(objects.get("rebuilders"))
     return problems

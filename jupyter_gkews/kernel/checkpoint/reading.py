@@ -8,21 +8,22 @@ at that object and goes on. It never reads an unverified graph: see restore.py.
 from __future__ import annotations
 
 import importlib
-import os
 import pickle
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import rebuild
+from . import rebuild, rebuilders
 from .collector import collector_held
 from .graph import ANNOUNCED
 from .manifest import Manifest
 from .memory import CheckpointMemory, torch_of
 from .patient import PatientUnpickler
 from .placeholders import Loss, Lost, loss_of
+from .rebuilders.loading import begun
 from .singletons import StandIn
 from .watch import Hung, watched
 
@@ -57,10 +58,11 @@ class GraphReader:
         self._memory = memory
         self._user_ns = user_ns
         self._on_missing_gpu = on_missing_gpu
-        self._dry = dry
+        self.dry = dry
         self._when = when
         self._storages: dict[tuple[int, str], Any] = {}
         self.moved: dict[str, str] = {}
+        self.notes: dict[str, list[str]] = {}
         self.failed: list[tuple[Any, Loss]] = []
         self.lenient = bool(manifest.lenient)
         self._name = ""
@@ -71,8 +73,6 @@ class GraphReader:
             "region": self.region,
             "storage": self.storage,
             "array": self.array,
-            "open_file": self.open_file,
-            "memmap": self.memmap,
             "shell": self.shell,
         }
 
@@ -92,12 +92,16 @@ class GraphReader:
                 self._storages.clear()
                 self.failed.clear()
                 self.moved.clear()
+                self.notes.clear()
         return dict(self._read(PatientUnpickler, progress))
 
     def _read(
         self, kind: Any, progress: Callable[[int, int], None] | None
     ) -> Iterator[tuple[str, Any]]:
-        with open(self._path, "rb") as file, watched(), collector_held(), warnings.catch_warnings():
+        with ExitStack() as stack:
+            file = stack.enter_context(open(self._path, "rb"))
+            for around in (begun(self), watched(), collector_held(), warnings.catch_warnings()):
+                stack.enter_context(around)
             warnings.simplefilter("ignore")
             unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
             _PARKED.append(unpickler)
@@ -148,6 +152,12 @@ class GraphReader:
         self.failed.append((made, loss))
         return made
 
+    def note(self, text: str) -> None:
+        """Tell that the present name came back otherwise than it was."""
+        told = self.notes.setdefault(self._name, [])
+        if text not in told:
+            told.append(text)
+
     def call_leaf(self, func: Any, args: Any, kwargs: Any = None) -> Any:
         """`func(*args)`, or a placeholder if it fails."""
         if isinstance(func, Lost):
@@ -166,6 +176,8 @@ class GraphReader:
         """A global named in the graph; our own are answered by this reader."""
         if module == rebuild.__name__:
             answer = self.answers.get(name)
+            if answer is None and name in rebuild.MOVED:
+                return default(f"{rebuilders.__name__}.{rebuild.MOVED[name]}", name)
             return answer if answer is not None else getattr(rebuild, name)
         return default(module, name)
 
@@ -226,42 +238,6 @@ class GraphReader:
     def shell(self) -> Any:
         """The running InteractiveShell; a stand-in where there is none."""
         return rebuild.shell() or StandIn()
-
-    def open_file(
-        self, kind: str, path: str, mode: str, position: int, options: dict[str, Any]
-    ) -> Any:
-        """A file of the user's, opened as it was but never created or truncated."""
-        closed = position < 0
-        buffering = 0 if kind == "FileIO" else -1
-        if options:
-            options = {key: value for key, value in options.items() if key != "line_buffering"}
-        if closed or self._dry:
-            # Nothing of the user's is touched: an object of the same type on the null device.
-            plain = mode if not closed else ("r" if kind == "TextIOWrapper" else "rb")
-            file = open(os.devnull, plain.replace("x", "w"), buffering, **options)  # noqa: SIM115
-            if closed:
-                file.close()
-            return file
-        try:
-            mode = mode.replace("x", "w")
-            file = open(path, mode, buffering, opener=_open_gently, **options)  # noqa: SIM115
-            file.seek(position)
-        except (OSError, ValueError) as error:
-            return self.fail("an open file", f"it could not be opened again: {error}")
-        return file
-
-    def memmap(self, path: str, dtype: Any, mode: str, offset: int, shape: Any, order: str) -> Any:
-        """A numpy memmap of a file of the user's."""
-        numpy = importlib.import_module("numpy")
-        try:
-            return numpy.memmap(path, dtype, "c" if self._dry else mode, offset, shape, order)
-        except (OSError, ValueError) as error:
-            return self.fail("a memory-mapped array", f"it could not be mapped again: {error}")
-
-
-def _open_gently(path: str, flags: int) -> int:
-    """An opener that takes away what would change the file."""
-    return os.open(path, flags & ~(os.O_CREAT | os.O_TRUNC | os.O_EXCL))
 
 
 def _what(func: Any, args: Any) -> str:

@@ -1,8 +1,9 @@
 """What a graph calls while it is loaded: each function here is named in graph.pkl.
 
 Only small constructors; those that need the checkpoint being read (its memory, its namespace)
-are answered by the reader, which puts itself behind these names (graph.GraphReader). Their names
-and arguments are part of the format: add, never change.
+are answered by the reader, which puts itself behind these names (reading.GraphReader). Those of a
+family of rebuilders stand in its module. Their names and arguments are part of the format: add,
+never change.
 """
 
 from __future__ import annotations
@@ -10,14 +11,22 @@ from __future__ import annotations
 import functools
 import importlib
 import linecache
-import queue
 import sys
-import threading
 import types
 import weakref
 from typing import Any, NoReturn
 
 from .placeholders import Loss, Lost
+
+#: Names that older checkpoints look for here -> the module of rebuilders/ that has them now.
+MOVED = {
+    "open_file": "files",
+    "memmap": "memory_maps",
+    "lock": "synchronisation",
+    "rlock": "synchronisation",
+    "simple_queue": "synchronisation",
+    "set_logger": "loggers",
+}
 
 
 def _needs_reader(name: str) -> NoReturn:
@@ -45,16 +54,6 @@ def storage(index: int, device: str) -> Any:
 def array(index: int, dtype: Any, shape: Any, strides: Any, offset: int, writeable: bool) -> Any:
     """A numpy array on view `index`."""
     _needs_reader("array")
-
-
-def open_file(kind: str, path: str, mode: str, position: int, options: dict[str, Any]) -> Any:
-    """A file as it stood: same mode and position, never truncated or created."""
-    _needs_reader("open_file")
-
-
-def memmap(path: str, dtype: Any, mode: str, offset: int, shape: Any, order: str) -> Any:
-    """A numpy memmap of a file of the user's."""
-    _needs_reader("memmap")
 
 
 # ---- placeholders, modules, singletons ----
@@ -195,14 +194,6 @@ def bare(cls: Any) -> Any:
 # ---- small objects of the standard library ----
 
 
-def lock(held: bool) -> Any:
-    """A threading.Lock, held if it was."""
-    made = threading.Lock()
-    if held:
-        made.acquire()
-    return made
-
-
 def memory_view(
     holder: Any, start: int, nbytes: int, form: str | None, shape: Any, readonly: bool
 ) -> memoryview:
@@ -212,28 +203,6 @@ def memory_view(
         view = view.cast("B")[start : start + nbytes].cast(form, shape)
     made: memoryview = view.toreadonly() if readonly else view
     return made
-
-
-def rlock(count: int) -> Any:
-    """A threading.RLock, acquired `count` times by the thread that loads."""
-    made = threading.RLock()
-    for _ in range(count):
-        made.acquire()
-    return made
-
-
-def simple_queue(items: list[Any]) -> Any:
-    """A queue.SimpleQueue with these items."""
-    made: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for item in items:
-        made.put(item)
-    return made
-
-
-def set_logger(target: Any, state: dict[str, Any]) -> None:
-    """Level, filters and handlers of a logger."""
-    target.__dict__.update(state)
-    target.manager._clear_cache()  # what the levels of others allow depends on it
 
 
 def weak_reference(*target: Any) -> Any:

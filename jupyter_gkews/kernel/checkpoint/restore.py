@@ -233,9 +233,12 @@ def _account(
             ]
             if new and name in rows:
                 _mark(rows[name], new)
+    notes = {name: list(texts) for name, texts in reader.notes.items()}
     for name, device in reader.moved.items():
+        notes.setdefault(name, []).append(f"{device} is not here: it is on the CPU now")
+    for name, texts in notes.items():
         if name in rows and rows[name]["fate"] != "lost":
-            note = f"{device} is not here: it is on the CPU now"
+            note = "; ".join(texts)
             reason = rows[name].get("reason")
             rows[name].update(fate="rebuilt", reason=f"{reason}; {note}" if reason else note)
     report.kept = sum(row["fate"] == "kept" for row in rows.values())
