@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .checkpoint.rebuilders import CannotKeepError, Rebuilder, register_rebuilder
+    from .checkpoint.rebuilders import (
+        CannotKeepError,
+        Rebuilder,
+        forget_rebuilder,
+        register_rebuilder,
+    )
 
 #: For notebooks and packages that bring rebuilders of their own (docs/rebuilders.md).
-__all__ = ["CannotKeepError", "Rebuilder", "register_rebuilder"]
+__all__ = ["CannotKeepError", "Rebuilder", "forget_rebuilder", "register_rebuilder"]
 
 
 def __getattr__(name: str) -> Any:

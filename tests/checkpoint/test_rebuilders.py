@@ -23,7 +23,7 @@ Make = Callable[..., dict[str, Any]]
 DEVICE = """
 from jupyter_gkews.kernel import CannotKeepError, Rebuilder, register_rebuilder
 class Device:
-    def __init__(self, port): 
+    def __init__(self, port):
         self.port, self.log = port, []
         with open(port, 'a') as file: file.write('opened\\n')
     def __reduce__(self): raise TypeError('a device')
