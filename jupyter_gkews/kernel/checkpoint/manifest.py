@@ -34,12 +34,14 @@ class Manifest:
     dictionary of the extra before it. `variables`: the rows of `survives`. `blocks`: for each
     block the indexes of its chunks. `views`: (block, offset, nbytes, alone). `lost` and `rebuilt`:
     rows {"name", "reason", "cell"} as users see them.
+    `sequence`: counts up over the checkpoints of a store, in the order of their commits.
     `lenient`: 1 where the test load met objects that fail to load, so that the reader starts
     with its slow, forgiving way at once.
     """
 
     id: str
     created: str
+    sequence: int = 0
     name: str | None = None
     kernel: dict[str, Any] = field(default_factory=dict)
     notebook: str | None = None
@@ -122,7 +124,7 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
         raise GkewsError(
             "checkpoint_damaged",
             f"The manifest of checkpoint {where} is cut off or not a manifest.",
-            f"{_KEEPS} Use an older checkpoint.",
+            _KEEPS,
         ) from None
     if version > FORMAT:
         raise GkewsError(
@@ -159,9 +161,19 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
         raise GkewsError(
             "checkpoint_damaged",
             f"The manifest of checkpoint {where} was changed after it was signed.",
-            f"{_KEEPS} Use an older checkpoint.",
+            _KEEPS,
         )
     return Manifest(**{name: value for name, value in content.items() if name in known})
+
+
+def unchecked(data: bytes) -> dict[str, Any]:
+    """What a manifest says of itself, whether or not it can be trusted: to be shown, never
+    believed. {} if it cannot be read."""
+    try:
+        content = json.loads(data)["manifest"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def read_key(root: Path) -> bytes | None:

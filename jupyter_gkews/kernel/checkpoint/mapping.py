@@ -67,8 +67,9 @@ def _load_libc() -> Any:
 _libc = _load_libc()
 
 
-def open_block(paths: list[Path], sizes: list[int]) -> BlockMemory:
-    """The block made of these chunk files (all but the last a multiple of the page size).
+def open_block(paths: list[Path | None], sizes: list[int]) -> BlockMemory:
+    """The block made of these chunk files (all but the last a multiple of the page size). Nothing
+    may be read where a path is None: there is no memory.
 
     Raises OSError if a file cannot be opened or read; falls back to reading where the files
     cannot be mapped.
@@ -85,7 +86,7 @@ class _CannotMapError(Exception):
     """mmap refused (no more maps, a file system without them)."""
 
 
-def _map(paths: list[Path], sizes: list[int]) -> BlockMemory:
+def _map(paths: list[Path | None], sizes: list[int]) -> BlockMemory:
     page = mmap.PAGESIZE
     if any(size % page for size in sizes[:-1]):
         raise _CannotMapError
@@ -98,6 +99,9 @@ def _map(paths: list[Path], sizes: list[int]) -> BlockMemory:
     memory = BlockMemory(base, total, reserved)
     offset = 0
     for path, size in zip(paths, sizes):
+        if path is None:
+            offset += size
+            continue
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
             if os.fstat(fd).st_size != size:  # a map beyond the end would be SIGBUS later
@@ -114,11 +118,14 @@ def _map(paths: list[Path], sizes: list[int]) -> BlockMemory:
     return memory
 
 
-def _read(paths: list[Path], sizes: list[int]) -> BlockMemory:
+def _read(paths: list[Path | None], sizes: list[int]) -> BlockMemory:
     total = sum(sizes)
     data = mmap.mmap(-1, max(total, 1))  # page aligned, like a map
     offset = 0
     for path, size in zip(paths, sizes):
+        if path is None:
+            offset += size
+            continue
         with open(path, "rb", buffering=0) as file:
             view = memoryview(data)[offset : offset + size]
             done = 0

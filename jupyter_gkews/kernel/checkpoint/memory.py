@@ -1,13 +1,15 @@
 """The memory of a checkpoint being read: blocks are opened, checked by threads, handed out.
 
-No byte of a chunk is handed out before it was checked; checking runs beside the imports. The
-chunks themselves are never changed.
+No byte of a chunk is handed out before it was checked; checking runs beside the imports. What
+stands on a damaged chunk is refused alone. The chunks themselves are never changed.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
@@ -17,9 +19,21 @@ from .manifest import Manifest
 from .store import CheckpointStore
 
 
+#: Errors that say nothing about the bytes: they may be there again in a minute.
+_PASSING = (errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EMFILE)
+
+
+class DamagedError(Exception):
+    """The bytes that were asked for are not the ones that were saved; a clause says why."""
+
+
 class CheckpointMemory:
     """Blocks of `manifest`, by index. `verify` ("fast", "full") and `trusted` as in `restore`.
-    Use as a context manager: leaving it stops the threads."""
+
+    A chunk that is gone or has other bytes than were saved spoils the views on it: `view` raises
+    DamagedError for them, and only for them; all of it raises checkpoint_damaged if `strict`. A
+    chunk that merely cannot be read now (permissions, a disk that does not answer) raises in
+    either case. Use as a context manager: leaving it stops the threads."""
 
     def __init__(
         self,
@@ -27,11 +41,15 @@ class CheckpointMemory:
         manifest: Manifest,
         verify: str,
         trusted: frozenset[str] = frozenset(),
+        *,
+        strict: bool = False,
     ) -> None:
         self._store = store
         self._manifest = manifest
         self._verify = verify
         self._trusted = trusted
+        self._strict = strict
+        self._bad: dict[int, str] = {}  # chunk -> a clause
         self._blocks: dict[int, mapping.BlockMemory] = {}
         self._lock = threading.Lock()
         self._done = [threading.Event() for _ in manifest.blocks]
@@ -47,13 +65,20 @@ class CheckpointMemory:
     def _check_sizes(self) -> None:
         for index in range(len(self._manifest.chunks)):
             chunk = self._manifest.chunk(index)
-            identity = identity_of(self._store.chunk_path(chunk.name))
+            path = self._store.chunk_path(chunk.name)
+            identity = identity_of(path)
             if identity is None:
-                raise self._damaged(f"the chunk {chunk.name} is gone")
-            self.identities[chunk.name] = identity
-            size = identity[1]
-            if size != chunk.nbytes:
-                raise self._damaged(f"the chunk {chunk.name} has {size} bytes of {chunk.nbytes}")
+                if self._can_open(index, path):
+                    self._spoil(index, "cannot be looked at")
+            elif identity[1] != chunk.nbytes:
+                self._spoil(index, f"has {identity[1]} bytes of {chunk.nbytes}")
+            else:
+                self.identities[chunk.name] = identity
+
+    def _spoil(self, index: int, what: str) -> None:
+        if self._strict:
+            raise self._damaged(f"the chunk {self._manifest.chunk(index).name} {what}")
+        self._bad.setdefault(index, what)
 
     def _damaged(self, what: str) -> GkewsError:
         return GkewsError(
@@ -99,10 +124,10 @@ class CheckpointMemory:
             if self._stop:
                 return
             chunk = self._manifest.chunk(number)
-            data = memoryview(block.view(offset, chunk.nbytes)).cast("B")
-            trusted = chunk.name in self._trusted
-            if not trusted and not chunks.matches(data, chunk, full=self._verify == "full"):
-                raise self._damaged(f"the chunk {chunk.name} has other bytes than were saved")
+            if number not in self._bad and chunk.name not in self._trusted:
+                data = memoryview(block.view(offset, chunk.nbytes)).cast("B")
+                if not chunks.matches(data, chunk, full=self._verify == "full"):
+                    self._spoil(number, "has other bytes than were saved")
             offset += chunk.nbytes
             self.bytes_done += chunk.nbytes
 
@@ -110,17 +135,40 @@ class CheckpointMemory:
         with self._lock:
             block = self._blocks.get(index)
             if block is None:
-                parts = [self._manifest.chunk(i) for i in self._manifest.blocks[index]]
-                paths = [self._store.chunk_path(part.name) for part in parts]
+                numbers = self._manifest.blocks[index]
+                parts = [self._manifest.chunk(number) for number in numbers]
+                files: list[Path | None] = []
+                for number, part in zip(numbers, parts):
+                    path = self._store.chunk_path(part.name)
+                    files.append(path if self._can_open(number, path) else None)
                 try:
-                    block = mapping.open_block(paths, [part.nbytes for part in parts])
+                    block = mapping.open_block(files, [part.nbytes for part in parts])
                 except OSError as error:
                     raise self._damaged(f"a chunk cannot be read ({error})") from None
                 self._blocks[index] = block
         return block
 
+    def _can_open(self, number: int, path: Path) -> bool:
+        """Whether the file of a chunk can be read; raises where it may be so again later."""
+        if number in self._bad:
+            return False
+        try:
+            with open(path, "rb"):
+                return True
+        except OSError as error:
+            if error.errno in _PASSING:
+                raise GkewsError(
+                    "checkpoint_damaged",
+                    f"Checkpoint {self._manifest.id} cannot be read now: {path}: {error.strerror}.",
+                    "Nothing was loaded and the checkpoint is unchanged. Check the disk and the "
+                    "permissions of the store, then try again.",
+                ) from None
+            gone = isinstance(error, FileNotFoundError)
+            self._spoil(number, "is gone" if gone else f"cannot be read ({error.strerror})")
+            return False
+
     def check_all(self) -> None:
-        """Wait until every chunk has been checked; raises checkpoint_damaged."""
+        """Wait until every chunk has been checked; raises checkpoint_damaged as said above."""
         for index in range(len(self._done)):
             self._wait(index)
 
@@ -131,9 +179,19 @@ class CheckpointMemory:
             raise error
 
     def view(self, index: int) -> tuple[Any, bool]:
-        """The buffer of view `index`, checked; and whether it should get memory of its own."""
+        """The buffer of view `index`, checked; and whether it should get memory of its own.
+
+        Raises DamagedError if a byte of it stands on a damaged chunk."""
         block, offset, nbytes, alone = self._manifest.views[index]
         self._wait(block)
+        if self._bad:
+            start = 0
+            for number in self._manifest.blocks[block]:
+                end = start + self._manifest.chunk(number).nbytes
+                if number in self._bad and start < offset + nbytes and offset < end:
+                    name = self._manifest.chunk(number).name
+                    raise DamagedError(f"its memory is damaged: chunk {name} {self._bad[number]}")
+                start = end
         return self._open(block).view(offset, nbytes), bool(alone)
 
     def ranges(self) -> list[tuple[int, int, chunks.Chunk]]:
@@ -143,7 +201,8 @@ class CheckpointMemory:
             offset = 0
             for number in self._manifest.blocks[index]:
                 chunk = self._manifest.chunk(number)
-                found.append((block.address + offset, chunk.nbytes, chunk))
+                if number not in self._bad:
+                    found.append((block.address + offset, chunk.nbytes, chunk))
                 offset += chunk.nbytes
         return found
 

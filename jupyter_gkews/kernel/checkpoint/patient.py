@@ -100,6 +100,15 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
             self._replace(target, outcome)
             self.stack[-1] = outcome
 
+    def load_next_buffer(self) -> None:
+        """NEXT_BUFFER."""
+        self.append(self._reader.next_buffer(self._buffers))
+
+    def load_readonly_buffer(self) -> None:
+        """READONLY_BUFFER."""
+        if not isinstance(self.stack[-1], Lost):
+            super().load_readonly_buffer()
+
     def load_appends(self) -> None:
         """APPENDS."""
         items = self.pop_mark()
@@ -131,6 +140,8 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
         if not isinstance(self.stack[-1], Lost):
             self._fill(lambda target: _add_items(target, items))
 
+    dispatch[pickle.NEXT_BUFFER[0]] = load_next_buffer
+    dispatch[pickle.READONLY_BUFFER[0]] = load_readonly_buffer
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex

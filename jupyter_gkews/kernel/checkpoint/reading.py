@@ -20,7 +20,7 @@ from . import rebuild, rebuilders
 from .collector import collector_held
 from .graph import ANNOUNCED
 from .manifest import Manifest
-from .memory import CheckpointMemory, torch_of
+from .memory import CheckpointMemory, DamagedError, torch_of
 from .patient import PatientUnpickler
 from .placeholders import Loss, Lost, loss_of
 from .rebuilders.loading import begun
@@ -33,6 +33,9 @@ from .watch import Hung, watched
 _PARKED: list[Any] = []
 
 _UNBOUND = object()
+
+#: What stands on memory, by the method that hands it out, in the words of a loss.
+_ON_MEMORY = {"array": "an array", "storage": "a tensor", "region": "data in a buffer"}
 
 
 class GraphReader:
@@ -168,9 +171,21 @@ class GraphReader:
             raise
         except Hung as hung:
             return self.fail(_what(func, args), f"it could not be rebuilt: {hung}")
+        except DamagedError as damage:
+            return self.fail(_ON_MEMORY.get(getattr(func, "__name__", ""), "data"), str(damage))
         except BaseException as error:
+            for arg in args:
+                if isinstance(arg, Lost):  # what was to be made of it is lost for its reason
+                    return arg
             text = str(error).split("\n")[0][:200] or type(error).__name__
             return self.fail(_what(func, args), f"it could not be rebuilt: {text}")
+
+    def next_buffer(self, buffers: Iterator[Any]) -> Any:
+        """The next out-of-band buffer, or a placeholder if its memory is damaged."""
+        try:
+            return next(buffers)
+        except DamagedError as damage:
+            return self.fail(_ON_MEMORY["region"], str(damage))
 
     def find_class(self, module: str, name: str, default: Callable[[str, str], Any]) -> Any:
         """A global named in the graph; our own are answered by this reader."""

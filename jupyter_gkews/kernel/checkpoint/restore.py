@@ -76,9 +76,12 @@ def restore(
     tell = progress or (lambda step, done, total: None)
     manifest = store.manifest(checkpoint)
     graph = store.directory(checkpoint) / "graph.pkl"
-    check_graph(graph, manifest)
+    try:
+        check_graph(graph, manifest)
+    except GkewsError as error:
+        raise store.with_offer(error, checkpoint) from None
     report = RestoreReport(checkpoint)
-    with CheckpointMemory(store, manifest, verify, trusted) as memory:
+    with CheckpointMemory(store, manifest, verify, trusted, strict=dry) as memory:
         clock.lap(report.seconds, "opening")
         report.process += process_state.apply_paths(manifest.state)
         tell("importing", 0, memory.bytes_total)
@@ -144,7 +147,7 @@ def check_graph(path: Path, manifest: Manifest) -> None:
     raise GkewsError(
         "checkpoint_damaged",
         f"Checkpoint {manifest.id} is damaged: its graph {what}.",
-        "Nothing was loaded. Use an older checkpoint.",
+        "Nothing was loaded and nothing was changed.",
     )
 
 

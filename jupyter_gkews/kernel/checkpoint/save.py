@@ -320,6 +320,7 @@ class _Save:
         install(self.store, self.staging / "chunks", self.new)
         os.rmdir(self.staging / "chunks")
         self.lap("committing")
+        manifest.sequence = self.store.next_sequence()
         self.write_manifest(manifest, key)
         chunks.fsync_file(self.staging)
         final = self.store.directory(self.checkpoint)

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...errors import GkewsError
 from . import chunks
-from .manifest import Manifest, make_key, parse, read_key
+from .manifest import Manifest, make_key, parse, read_key, unchecked
 
 fcntl: Any = None
 with contextlib.suppress(ImportError):  # not POSIX: one process at a time
@@ -48,17 +48,27 @@ class CheckpointStore:
     def manifest(self, checkpoint: str) -> Manifest:
         """The manifest, its signature checked.
 
-        Raises checkpoint_not_found, _damaged, _unsigned, _foreign_key or _too_new.
+        Raises checkpoint_not_found, _damaged, _unsigned, _foreign_key or _too_new. The hint of
+        checkpoint_damaged names the good one before it.
         """
+        try:
+            return self._manifest(checkpoint)
+        except GkewsError as error:
+            raise self.with_offer(error, checkpoint) from None
+
+    def _manifest(self, checkpoint: str) -> Manifest:
+        return parse(self._manifest_bytes(checkpoint), read_key(self.root), checkpoint)
+
+    def _manifest_bytes(self, checkpoint: str) -> bytes:
         directory = self.directory(checkpoint)
         try:
-            data = (directory / "manifest.json").read_bytes()
+            return (directory / "manifest.json").read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             if directory.is_dir():
                 raise GkewsError(
                     "checkpoint_damaged",
                     f"Checkpoint {checkpoint} has no manifest any more.",
-                    "Nothing was changed. Use an older checkpoint.",
+                    "Nothing was changed.",
                 ) from None
             raise self._not_found(checkpoint) from None
         except OSError as error:
@@ -67,22 +77,91 @@ class CheckpointStore:
                 f"The manifest of checkpoint {checkpoint} cannot be read: {error.strerror}.",
                 "Nothing was changed. Check the disk and the permissions of the store.",
             ) from error
-        return parse(data, read_key(self.root), checkpoint)
+
+    def with_offer(self, error: GkewsError, checkpoint: str) -> GkewsError:
+        """The same error; where `checkpoint` is damaged, its hint names the one to use instead:
+        the newest good one of the same kernel, else of the same notebook."""
+        if error.reason != "checkpoint_damaged":
+            return error
+        try:
+            whose = unchecked(self._manifest_bytes(checkpoint))
+        except GkewsError:
+            whose = {}
+        kernel, notebook = (whose.get("kernel") or {}).get("id"), whose.get("notebook")
+        others = [
+            summary
+            for summary in self.summaries()
+            if summary["id"] != checkpoint and not summary["error"] and self._has_graph(summary)
+        ]
+        same = [other for other in others if kernel and other["kernel"].get("id") == kernel]
+        same = same or [other for other in others if notebook and other["notebook"] == notebook]
+        if same:
+            moment = str(same[0]["created"])[:19].replace("T", " ")
+            offer = (
+                f"The good checkpoint before it can be restored: {same[0]['id']} ({moment} UTC)."
+            )
+        elif others:
+            offer = "Other checkpoints are there: `jupyter gkews list` shows them."
+        else:
+            offer = "There is no other checkpoint in this store."
+        return GkewsError(error.reason, error.message, f"{error.hint} {offer}".strip())
+
+    def _has_graph(self, summary: dict[str, Any]) -> bool:
+        try:
+            graph = self._manifest(summary["id"]).graph
+            found = os.stat(self.directory(summary["id"]) / "graph.pkl").st_size
+        except (OSError, GkewsError):
+            return False
+        return found == graph.get("bytes")
 
     def summary(self, checkpoint: str) -> dict[str, Any]:
         """The summary of one checkpoint; raises as `manifest`."""
         return self.manifest(checkpoint).summary()
 
     def summaries(self) -> list[dict[str, Any]]:
-        """All checkpoints, newest first; one that cannot be read is listed with its error."""
-        listed = []
+        """All checkpoints, newest first; one that cannot be read is listed with its error.
+
+        Newest by the number that each got at its commit: a clock may jump.
+        """
+        listed: list[tuple[tuple[int, str], dict[str, Any]]] = []
         for directory in self._directories():
             try:
-                listed.append(self.summary(directory.name))
+                manifest = self._manifest(directory.name)
+                number, summary = manifest.sequence, manifest.summary()
             except GkewsError as error:
-                listed.append(_unreadable(directory, error))
-        listed.sort(key=lambda summary: str(summary["created"]), reverse=True)
-        return listed
+                number = self._unchecked_sequence(directory.name)
+                summary = _unreadable(directory, error)
+            listed.append(((number, str(summary["created"])), summary))
+        listed.sort(key=lambda pair: pair[0], reverse=True)
+        return [summary for _, summary in listed]
+
+    def _unchecked_sequence(self, checkpoint: str) -> int:
+        """Good enough to say where in a list something unreadable stands."""
+        try:
+            number = unchecked(self._manifest_bytes(checkpoint)).get("sequence")
+        except GkewsError:
+            return 0
+        return number if isinstance(number, int) else 0
+
+    def next_sequence(self) -> int:
+        """A number greater than that of every checkpoint in the store. Raises OSError."""
+        fd = os.open(
+            self.root / "sequence", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600
+        )
+        try:
+            with contextlib.suppress(OSError):  # no locks here: then two may get the same number
+                if fcntl is not None:
+                    fcntl.flock(fd, fcntl.LOCK_EX)
+            text = os.read(fd, 64).strip()
+            last = int(text) if text.isdigit() else 0
+            if not last:  # the first one, or the file was lost
+                names = [directory.name for directory in self._directories()]
+                last = max(map(self._unchecked_sequence, names), default=0)
+            os.pwrite(fd, f"{last + 1:020d}\n".encode(), 0)
+            os.fsync(fd)
+            return last + 1
+        finally:
+            os.close(fd)
 
     def chunk_path(self, name: str) -> Path:
         """Where the chunk `name` lies (whether or not it is there)."""
