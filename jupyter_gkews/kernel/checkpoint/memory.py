@@ -18,7 +18,6 @@ from .known import FileIdentity, identity_of
 from .manifest import Manifest
 from .store import CheckpointStore
 
-
 #: Errors that say nothing about the bytes: they may be there again in a minute.
 _PASSING = (errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EMFILE)
 
