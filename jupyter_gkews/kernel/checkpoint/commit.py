@@ -1,0 +1,64 @@
+"""The hidden folder in which a checkpoint is written, and the rename that makes it one.
+
+Until that rename nothing of it can be seen in the store; nothing that is there is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from ...errors import GkewsError
+from . import chunks
+from .manifest import Manifest, render
+from .store import CheckpointStore
+from .writing import install
+
+
+class Staging:
+    """The folder `.saving-<id>-...` of one save."""
+
+    def __init__(self, store: CheckpointStore, checkpoint: str) -> None:
+        self._store = store
+        self._checkpoint = checkpoint
+        self.path = store.directory(checkpoint).with_name(
+            f".saving-{checkpoint}-{os.urandom(4).hex()}"
+        )
+        self.graph = self.path / "graph.pkl"
+        self.chunks = self.path / "chunks"
+
+    def make(self) -> None:
+        """Make it. Raises checkpoint_failed if there is such a checkpoint already; OSError."""
+        if self._store.directory(self._checkpoint).exists():
+            raise GkewsError(
+                "checkpoint_failed",
+                f"There is a checkpoint {self._checkpoint} already.",
+                "It was not touched. Checkpoints are never overwritten.",
+            )
+        os.mkdir(self.path, 0o700)
+        os.mkdir(self.chunks, 0o700)
+
+    def write_manifest(self, manifest: Manifest, key: bytes) -> None:
+        """manifest.json, signed and durable; in place of the one before. Raises OSError."""
+        path = self.path / "manifest.json"
+        if path.exists():
+            path.unlink()
+        chunks.write_file(path, [render(manifest, key)])
+
+    def install(self, new: list[str]) -> None:
+        """Move the chunks `new` into the store, durable. Raises OSError."""
+        install(self._store, self.chunks, new)
+        shutil.rmtree(self.chunks)
+
+    def commit(self, manifest: Manifest, key: bytes) -> None:
+        """Write the final manifest and make the checkpoint visible, durable. Raises OSError."""
+        manifest.sequence = self._store.next_sequence()
+        self.write_manifest(manifest, key)
+        chunks.fsync_file(self.path)
+        final = self._store.directory(self._checkpoint)
+        os.rename(self.path, final)
+        chunks.fsync_file(final.parent)
+
+    def remove(self) -> None:
+        """Whatever is left of it; nothing after a commit."""
+        shutil.rmtree(self.path, ignore_errors=True)

@@ -1,0 +1,90 @@
+"""What a test load means for a checkpoint: which names must be written anew, and what is lost.
+
+Draws the conclusions of a Verdict only; it loads and writes nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from ...errors import GkewsError
+from .manifest import Manifest
+from .paths import holders
+from .placeholders import Loss
+from .proof import Verdict
+
+#: Objects looked through for others that hold what ended a test load, in all.
+_LOOK_THROUGH = 1_000_000
+
+
+def judge(
+    verdict: Verdict,
+    manifest: Manifest,
+    values: list[Any] | None = None,
+    user_ns: dict[str, Any] | None = None,
+) -> dict[str, Loss]:
+    """Take what failed to load into the fates of `manifest`; return, by name, what must not stay
+    as it is: the names that differ, or those that hold what ended the test load.
+
+    `values`: the saved objects in the order of `manifest.names`; None where they are let go, and
+    only the one name is told that the test load had reached. Raises verification_failed where it
+    had reached none.
+    """
+    entries = manifest.names
+    if verdict.died_at is not None:
+        if verdict.died_at >= len(entries):
+            raise GkewsError(
+                "verification_failed",
+                "The test load of the checkpoint ended before it could be compared.",
+                "Nothing was released: the kernel and all earlier checkpoints are as they were.",
+            )
+        loss = Loss("an object", "loading it ends the process")
+        refused = {entries[verdict.died_at]["name"]: loss}
+        value = values[verdict.died_at] if values else None
+        if gc.is_tracked(value):  # not None or a number, which is the same object everywhere
+            # Whatever else holds this object ends it as well: one load tells of all of them.
+            named = {entry["name"]: each for entry, each in zip(entries, values or ())}
+            there = holders([(value, loss)], named, _LOOK_THROUGH, user_ns or {})
+            refused.update(dict.fromkeys(there, loss))
+        return refused
+    failed = {failure["name"] for failure in verdict.failed}
+    wanting = {}
+    for position in verdict.differs:
+        entry = entries[position]
+        if entry["name"] in failed:
+            continue
+        if entry["kind"] in ("variable", "item"):
+            reason = "it did not come back equal in a test load"
+            wanting[entry["name"]] = Loss("an object", reason)
+        else:
+            text = "it did not come back equal in a test load"
+            manifest.process.append({"what": entry["name"], "fate": "rebuilt", "reason": text})
+    if not wanting and verdict.lenient:
+        manifest.lenient = 1
+        _take_failures(manifest, verdict.failed)
+    return wanting
+
+
+def _take_failures(manifest: Manifest, failed: list[dict[str, Any]]) -> None:
+    """Objects that did not load in the test: lost, each with its path and reason."""
+    rows = {row["name"]: row for row in manifest.variables}
+    for failure in failed:
+        row = rows.get(failure["name"])  # None for an item of Out
+        reason = f"{failure['what']}: {failure['reason']}"
+        lost = {"name": failure["path"], "reason": reason, "cell": row["cell"] if row else None}
+        if row is None:
+            pass
+        elif failure["path"] == failure["name"]:
+            row.update(fate="lost", reason=reason)
+        elif row["fate"] != "lost":
+            note = f"all but {failure['path']}, {reason}"
+            row.update(fate="rebuilt", reason=f"{row['reason']}; {note}" if row["reason"] else note)
+        if lost["name"] not in {known["name"] for known in manifest.lost}:
+            manifest.lost.append(lost)
+    manifest.rebuilt = [
+        {"name": row["name"], "reason": row["reason"], "cell": row["cell"]}
+        for row in manifest.variables
+        if row["fate"] == "rebuilt"
+    ]
+    manifest.kept = sum(row["fate"] == "kept" for row in manifest.variables)

@@ -1,0 +1,142 @@
+"""The part of a save that looks at the namespace: its graph, written; its memory, laid out.
+
+All that needs the objects is done here; what follows needs only the bytes at their addresses.
+It changes nothing in the namespace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Callable
+
+from . import functions, process_state
+from .buffers import Layout
+from .collect import CellOf, Collected, GraphFile, collect
+from .commit import Staging
+from .fingerprint import Fingerprints
+from .import_order import in_import_order
+from .manifest import Manifest
+from .placeholders import Loss
+from .store import CheckpointStore, as_typed
+from .writing import ChunkWriter
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is saved, as `save` is told it; see there."""
+
+    user_ns: dict[str, Any]
+    checkpoint: str
+    hidden: frozenset[str] = frozenset()
+    extras: Mapping[str, Any] | None = None
+    cell_of: CellOf | None = None
+    name: str | None = None
+    kernel: dict[str, Any] | None = None
+    notebook: str | None = None
+
+
+@dataclass
+class Prepared:
+    """The outcome of the graph pass: `layout` is to be written; `manifest` lacks only what the
+    writer finds out. `got` keeps every saved object alive."""
+
+    got: Collected
+    layout: Layout
+    manifest: Manifest
+
+    def fingerprints(self, user_ns: dict[str, Any]) -> list[str]:
+        """What the values look like, in the order of the names; for the test load."""
+        prints = Fingerprints(user_ns, frozenset(self.got.writer.losses))
+        return [prints.of(value) for value in self.got.values]
+
+    def complete(self, writer: ChunkWriter, written: int) -> Manifest:
+        """The manifest, with what `writer` wrote; `written`: bytes of all chunks of this save."""
+        manifest = self.manifest
+        manifest.chunks, manifest.blocks = writer.tables()
+        graph_bytes = manifest.graph["bytes"]
+        manifest.bytes = {
+            "total": writer.bytes_total + graph_bytes,
+            "written": written + graph_bytes,
+        }
+        return manifest
+
+
+def prepare(
+    subject: Subject,
+    store: CheckpointStore,
+    staging: Staging,
+    *,
+    progress: Progress,
+    check: Callable[[], None],
+    refused: Mapping[str, Loss],
+) -> Prepared:
+    """The graph pass, into graph.pkl of `staging`. `refused`: variables to write as placeholders.
+
+    `check` is called often and may raise. Raises GkewsError: disk_full, store_not_writable.
+    """
+    captured = process_state.capture()
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    progress("graph", 0, 0)
+    got = _collect(subject, store, staging, captured, check, refused)
+    captured.tell_open_files(got.writer.reopened)
+    layout = got.writer.buffers.layout()
+    state = dict(captured.state)
+    state["sources"] = functions.sources(got.writer.source_files)
+    manifest = Manifest(
+        id=subject.checkpoint,
+        created=now.replace("+00:00", "Z"),
+        name=subject.name,
+        kernel=subject.kernel or {},
+        notebook=subject.notebook,
+        environment=process_state.environment(),
+        names=got.entries,
+        variables=got.rows,
+        process=captured.rows,
+        lost=got.lost,
+        rebuilt=got.rebuilt,
+        kept=got.kept,
+        modules=in_import_order(got.writer.modules, subject.user_ns),
+        state=state,
+        graph={"name": got.file.name(), "bytes": got.file.tell()},
+        views=[list(view) for view in layout.views],
+        pickle_buffers=got.writer.pickle_buffers,
+    )
+    return Prepared(got, layout, manifest)
+
+
+def _collect(
+    subject: Subject,
+    store: CheckpointStore,
+    staging: Staging,
+    captured: process_state.Captured,
+    check: Callable[[], None],
+    refused: Mapping[str, Loss],
+) -> Collected:
+    opened: list[Any] = []
+
+    def open_graph() -> GraphFile:
+        for file in opened:
+            file.close()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        opened[:] = [os.fdopen(os.open(staging.graph, flags, 0o600), "wb", buffering=1 << 20)]
+        return GraphFile(opened[0], lambda error: as_typed(error, store.root))
+
+    try:
+        return collect(
+            subject.user_ns,
+            hidden=subject.hidden,
+            extras=subject.extras,
+            objects=captured.objects,
+            cell_of=subject.cell_of,
+            open_graph=open_graph,
+            check=check,
+            refused=refused,
+        )
+    finally:
+        for file in opened:
+            file.close()
