@@ -195,7 +195,7 @@ def test_checkpoints_are_in_the_order_of_their_commits_whatever_the_clock_says(
 ) -> None:
     import datetime
 
-    from jupyter_gkews.kernel.checkpoint import save as saving
+    from jupyter_gkews.kernel.checkpoint import preparing
 
     class Jumping(datetime.datetime):
         at = datetime.datetime(2031, 5, 1, tzinfo=datetime.timezone.utc)
@@ -204,7 +204,7 @@ def test_checkpoints_are_in_the_order_of_their_commits_whatever_the_clock_says(
         def now(cls, tz: Any = None) -> datetime.datetime:
             return cls.at
 
-    monkeypatch.setattr(saving, "datetime", Jumping)
+    monkeypatch.setattr(preparing, "datetime", Jumping)
     for number, year in enumerate((2031, 1999, 2025, 2025)):
         Jumping.at = Jumping.at.replace(year=year)
         if number == 2:
