@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from .chunks import CHUNK, Chunk
 from .store import CheckpointStore
@@ -32,10 +33,31 @@ class KnownMemory:
     def __init__(self) -> None:
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._checked: dict[str, FileIdentity] = {}
+        self._learnt: list[list[Any]] = []
+
+    def note_learning(self) -> None:
+        """From here on `learnt` tells what is new."""
+        self._learnt = []
+
+    def learnt(self) -> list[list[Any]]:
+        """What was learnt since `note_learning`, in values that JSON can carry."""
+        return self._learnt
+
+    def learn(self, learnt: list[list[Any]]) -> None:
+        """Take over what a forked image of this process has learnt: its addresses are ours."""
+        for what, *rest in learnt:
+            if what == "memory":
+                address, chunk = rest
+                self.remember(int(address), Chunk(*chunk))
+            else:
+                name, identity = rest
+                inode, size, mtime = identity
+                self.vouch(str(name), (int(inode), int(size), int(mtime)))
 
     def remember(self, address: int, chunk: Chunk) -> None:
         """The memory at `address` held `chunk`."""
         self._chunks[address, chunk.nbytes] = chunk
+        self._learnt.append(["memory", address, chunk.to_json()])
 
     def get(self, address: int, nbytes: int) -> Chunk | None:
         """The chunk that this memory held when it was last looked at."""
@@ -45,6 +67,7 @@ class KnownMemory:
         """This process has written or checked the bytes of the chunk's file."""
         if identity is not None:
             self._checked[name] = identity
+            self._learnt.append(["file", name, list(identity)])
 
     def vouched(self, name: str, identity: FileIdentity | None) -> bool:
         """Whether the chunk's file is still the one that this process wrote or checked."""

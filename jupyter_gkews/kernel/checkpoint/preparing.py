@@ -13,7 +13,6 @@ from datetime import datetime, timezone
 from typing import Any, Callable
 
 from . import functions, process_state
-from .buffers import Layout
 from .collect import CellOf, Collected, GraphFile, collect
 from .commit import Staging
 from .fingerprint import Fingerprints
@@ -21,7 +20,7 @@ from .import_order import in_import_order
 from .manifest import Manifest
 from .placeholders import Loss
 from .store import CheckpointStore, as_typed
-from .writing import ChunkWriter
+from .storing import Stored
 
 Progress = Callable[[str, int, int], None]
 
@@ -42,11 +41,10 @@ class Subject:
 
 @dataclass
 class Prepared:
-    """The outcome of the graph pass: `layout` is to be written; `manifest` lacks only what the
-    writer finds out. `got` keeps every saved object alive."""
+    """The outcome of the graph pass: `got.writer.buffers` are to be stored; `manifest` lacks only
+    what is known then. `got` keeps every saved object alive."""
 
     got: Collected
-    layout: Layout
     manifest: Manifest
 
     def fingerprints(self, user_ns: dict[str, Any]) -> list[str]:
@@ -54,16 +52,16 @@ class Prepared:
         prints = Fingerprints(user_ns, frozenset(self.got.writer.losses))
         return [prints.of(value) for value in self.got.values]
 
-    def complete(self, writer: ChunkWriter, written: int) -> Manifest:
-        """The manifest, with what `writer` wrote; `written`: bytes of all chunks of this save."""
-        manifest = self.manifest
-        manifest.chunks, manifest.blocks = writer.tables()
-        graph_bytes = manifest.graph["bytes"]
-        manifest.bytes = {
-            "total": writer.bytes_total + graph_bytes,
-            "written": written + graph_bytes,
-        }
-        return manifest
+
+def complete(manifest: Manifest, stored: Stored, written: int) -> None:
+    """Put into the manifest what storing the bytes has brought; `written`: bytes of all chunks that
+    this save has written."""
+    manifest.chunks, manifest.blocks, manifest.views = stored.chunks, stored.blocks, stored.views
+    graph_bytes = manifest.graph["bytes"]
+    manifest.bytes = {
+        "total": stored.bytes_total + graph_bytes,
+        "written": written + graph_bytes,
+    }
 
 
 def prepare(
@@ -84,7 +82,6 @@ def prepare(
     progress("graph", 0, 0)
     got = _collect(subject, store, staging, captured, check, refused)
     captured.tell_open_files(got.writer.reopened)
-    layout = got.writer.buffers.layout()
     state = dict(captured.state)
     state["sources"] = functions.sources(got.writer.source_files)
     manifest = Manifest(
@@ -103,10 +100,9 @@ def prepare(
         modules=in_import_order(got.writer.modules, subject.user_ns),
         state=state,
         graph={"name": got.file.name(), "bytes": got.file.tell()},
-        views=[list(view) for view in layout.views],
         pickle_buffers=got.writer.pickle_buffers,
     )
-    return Prepared(got, layout, manifest)
+    return Prepared(got, manifest)
 
 
 def _collect(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Callable
 
 from ...errors import GkewsError
@@ -18,10 +19,10 @@ from .import_order import likely_modules
 from .judging import judge
 from .manifest import Manifest
 from .placeholders import Loss
-from .preparing import Prepared, Progress, Subject, prepare
+from .preparing import Prepared, Progress, Subject, complete, prepare
 from .proof import Scratch
-from .store import CheckpointStore, as_typed
-from .writing import ChunkWriter
+from .store import CheckpointStore
+from .storing import store_bytes
 
 
 def save(
@@ -81,7 +82,6 @@ class _Save:
         self.cancelled = cancelled or (lambda: False)
         self.staging = Staging(store, subject.checkpoint)
         self.scratch: Scratch | None = None
-        self.writer: ChunkWriter | None = None
         self.new: list[str] = []
         self.trusted: set[str] = set()
         self.written = 0
@@ -145,23 +145,25 @@ class _Save:
 
     def write(self, prepared: Prepared) -> Manifest:
         """Write the chunks, and the manifest in memory."""
-        self.writer = writer = ChunkWriter(self.store, self.staging.chunks, prepared.layout)
-        writer.start()
-        self.expected = prepared.fingerprints(self.subject.user_ns) if self.scratch else []
-        while not writer.wait(0.05):
-            self.check()
-            self.progress("writing", writer.bytes_done, writer.bytes_total)
-        if writer.error is not None:
-            error = writer.error
-            raise as_typed(error, self.store.root) if isinstance(error, OSError) else error
-        self.progress("writing", writer.bytes_done, writer.bytes_total)
-        self.new += writer.new
-        self.written += writer.bytes_written
-        self.trusted |= writer.trusted
+
+        def look() -> None:
+            self.expected = prepared.fingerprints(self.subject.user_ns) if self.scratch else []
+
+        stored = store_bytes(
+            prepared.got.writer.buffers,
+            self.store,
+            self.staging,
+            check=self.check,
+            progress=partial(self.progress, "writing"),
+            meanwhile=look,
+        )
+        self.new += stored.new
+        self.written += stored.bytes_written
+        self.trusted.update(stored.trusted)
         self.lap("writing")
-        manifest = prepared.complete(writer, self.written)
-        manifest.seconds = self.seconds
-        return manifest
+        complete(prepared.manifest, stored, self.written)
+        prepared.manifest.seconds = self.seconds
+        return prepared.manifest
 
     def prove(self, prepared: Prepared, manifest: Manifest, key: bytes) -> dict[str, Loss]:
         """Let the scratch process load it; what is wanting comes back as losses by name."""
@@ -194,9 +196,7 @@ class _Save:
         self.staging.commit(manifest, key)
 
     def clean_up(self) -> None:
-        """Whatever happened: no threads, no scratch process, no staging directory."""
-        if self.writer is not None:
-            self.writer.stop()
+        """Whatever happened: no scratch process, no staging directory."""
         if self.scratch is not None:
             self.scratch.close()
         self.staging.remove()

@@ -1,0 +1,90 @@
+"""The part of a save that needs only bytes at addresses: hashed, and written where they are new.
+
+Runs in the kernel's process while it waits, or in a forked image of it (forked.py) while the user
+goes on; so it touches no object of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable
+
+from .buffers import Buffers
+from .commit import Staging
+from .known import KNOWN
+from .store import CheckpointStore, as_typed
+from .writing import ChunkWriter
+
+#: `progress(bytes_done, bytes_total)`
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Stored:
+    """What has become of the bytes, in values that JSON can carry; for the manifest `chunks`,
+    `blocks` and `views`. `new`: chunks to install; `trusted`: those that this process wrote or
+    checked; sizes in bytes; `learnt`: what KNOWN learnt meanwhile."""
+
+    chunks: list[list[Any]] = field(default_factory=list)
+    blocks: list[list[int]] = field(default_factory=list)
+    views: list[list[int]] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    bytes_total: int = 0
+    bytes_written: int = 0
+    learnt: list[list[Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the pipe of a forked image."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Stored:
+        """What `to_json` made; KNOWN of this process learns what the image learnt."""
+        stored = cls(**data)
+        KNOWN.learn(stored.learnt)
+        return stored
+
+
+def store_bytes(
+    buffers: Buffers,
+    store: CheckpointStore,
+    staging: Staging,
+    *,
+    check: Callable[[], None],
+    progress: Progress,
+    meanwhile: Callable[[], None] | None = None,
+) -> Stored:
+    """Write the memory of `buffers`, and return what the manifest needs of it.
+
+    `check` is called often and may raise, `meanwhile` once, when the threads are at work. Raises
+    GkewsError: disk_full, store_not_writable; no thread is left at work then.
+    """
+    layout = buffers.layout()
+    writer = ChunkWriter(store, staging.chunks, layout)
+    KNOWN.note_learning()
+    try:
+        writer.start()
+        if meanwhile is not None:
+            meanwhile()
+        while not writer.wait(0.05):
+            check()
+            progress(writer.bytes_done, writer.bytes_total)
+    finally:
+        writer.stop()
+    if writer.error is not None:
+        error = writer.error
+        raise as_typed(error, store.root) if isinstance(error, OSError) else error
+    progress(writer.bytes_done, writer.bytes_total)
+    table, blocks = writer.tables()
+    return Stored(
+        chunks=table,
+        blocks=blocks,
+        views=[list(view) for view in layout.views],
+        new=list(writer.new),
+        trusted=sorted(writer.trusted),
+        bytes_total=writer.bytes_total,
+        bytes_written=writer.bytes_written,
+        learnt=KNOWN.learnt(),
+    )
