@@ -66,6 +66,19 @@ class StoreAtFirstUse:
         """As CheckpointStore."""
         return self._store.delete(checkpoint)
 
+    def collect(
+        self,
+        *,
+        older_than_s: float | None,
+        keep: int | None,
+        protected: frozenset[str],
+        dry_run: bool,
+    ) -> dict[str, Any]:
+        """As CheckpointStore."""
+        return self._store.collect(
+            older_than_s=older_than_s, keep=keep, protected=protected, dry_run=dry_run
+        )
+
     def sweep(self) -> int:
         """Remove what dead saves left half written, unless a save runs; the bytes freed."""
         if not any((self.root / "checkpoints").glob(".*")):
@@ -126,6 +139,14 @@ class GkewsApp(ExtensionApp):
         help="""How many checkpoints without a name are kept of one kernel. Older ones are deleted
         after a later one succeeded; named ones and those of paused kernels never are.""",
     ).tag(config=True)
+    delete_after = Float(
+        None,
+        allow_none=True,
+        min=0.0,
+        help="""Days after which a checkpoint without a name is deleted. None, the default, never
+        deletes one for its age. Looked at when the server starts and after each pause; those of
+        paused kernels are always kept.""",
+    ).tag(config=True)
     stop_timeout = Float(
         10.0,
         min=0.0,
@@ -163,6 +184,7 @@ class GkewsApp(ExtensionApp):
                     on_missing_gpu=self.on_missing_gpu,
                     verify=self.verify,
                     keep_checkpoints=self.keep_checkpoints,
+                    delete_after_s=self.delete_after and self.delete_after * 86400,
                 ),
                 announcer=Announcer(self._emit, kernels, self.log),
                 log=self.log,

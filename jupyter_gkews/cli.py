@@ -1,5 +1,6 @@
-"""`jupyter gkews`: the same things as the buttons, for a shell. Talks to a running server only.
+"""`jupyter gkews`: the same things as the buttons, for a shell. Asks running servers.
 
+What works on the store's files, with a server or without one, is in store_commands.py.
 Exit codes: 0 done, 1 an error (reason and hint on stderr; with --json also as JSON on stdout),
 2 a wrong command line.
 """
@@ -7,16 +8,15 @@ Exit codes: 0 done, 1 an error (reason and hint on stderr; with --json also as J
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from . import __version__
+from . import __version__, store_commands
 from .errors import GkewsError
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
-from .tables import duration, local_time, size, table
+from .tables import duration, local_time, print_json, size, table
 
 #: Seconds between two looks at a running operation.
 POLL_S = 0.2
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     among: list[Server] = []
     try:
-        among = servers(options.url, options.token)
+        among = servers(options.url, options.token, none_is_fine=options.without_server)
         command: Callable[[argparse.Namespace, list[Server]], None] = options.command
         command(options, among)
     except OperationFailedError as error:  # printed already, with all that is known of it
@@ -52,7 +52,7 @@ class OperationFailedError(GkewsError):
 
 def _fail(error: GkewsError | UnreachableError, *, as_json: bool = False) -> int:
     if as_json:
-        _print_json({"reason": error.reason, "message": error.message, "hint": error.hint})
+        print_json({"reason": error.reason, "message": error.message, "hint": error.hint})
     reason = f"{error.reason}: " if isinstance(error, GkewsError) else ""
     print(f"error: {reason}{error.message}", file=sys.stderr)
     if error.hint:
@@ -68,13 +68,13 @@ def status(options: argparse.Namespace, among: list[Server]) -> None:
     if options.kernel is not None:
         found = find_kernel(among, options.kernel)
         if options.json:
-            _print_json(found.kernel)
+            print_json(found.kernel)
         else:
             _print_kernel(found.kernel)
         return
     answers = each(among, lambda server: server.ask("GET", "status"))
     if options.json:
-        _print_json({"servers": [{"url": server.url, **answer} for server, answer in answers]})
+        print_json({"servers": [{"url": server.url, **answer} for server, answer in answers]})
         return
     for server, answer in answers:
         rows = [
@@ -104,7 +104,7 @@ def survives(options: argparse.Namespace, among: list[Server]) -> None:
     found = find_kernel(among, options.kernel)
     answer = found.server.ask("GET", f"kernels/{found.kernel['id']}/survives")
     if options.json:
-        _print_json(answer)
+        print_json(answer)
         return
     if answer["stale"]:
         print(f"As of {local_time(answer['as_of'])}: the kernel cannot be asked now.")
@@ -144,7 +144,7 @@ def list_checkpoints(options: argparse.Namespace, among: list[Server]) -> None:
         for checkpoint in answer["checkpoints"]:  # servers of one user share the store
             checkpoints.setdefault(checkpoint["id"], checkpoint)
     if options.json:
-        _print_json({"checkpoints": list(checkpoints.values())})
+        print_json({"checkpoints": list(checkpoints.values())})
         return
     if not checkpoints:
         print("No checkpoints.")
@@ -200,7 +200,7 @@ def _operate(
     if not options.no_wait:
         operation = _wait(found, operation)
     if options.json:
-        _print_json(operation)
+        print_json(operation)
         if operation["error"]:
             raise OperationFailedError.from_json(operation["error"])
     elif operation["error"]:
@@ -278,10 +278,6 @@ def _print_kernel(kernel: dict[str, Any]) -> None:
         print(f"Checkpoint: {kernel['checkpoint']}")
 
 
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2))
-
-
 # -- the command line ------------------------------------------------------------------------
 
 
@@ -308,7 +304,7 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(
             name, parents=[*parents, common], help=help_, description=help_[0].upper() + help_[1:]
         )
-        added.set_defaults(command=command)
+        added.set_defaults(command=command, without_server=False)
         return added
 
     add("status", status, "show the kernels and their states").add_argument(
@@ -326,6 +322,7 @@ def _parser() -> argparse.ArgumentParser:
     add("checkpoint", checkpoint, "write a checkpoint and go on", kernel, wait, how)
     add("list", list_checkpoints, "list the checkpoints")
     add("survives", survives, "show what a pause would keep, rebuild and lose", kernel)
+    store_commands.add_to(add)
     return parser
 
 

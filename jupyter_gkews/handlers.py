@@ -21,7 +21,7 @@ from tornado import web
 from . import __version__
 from .errors import GkewsError
 from .lifecycle.operations import Operation, utcnow
-from .lifecycle.requests import PauseRequest, bad_request, only
+from .lifecycle.requests import GcRequest, PauseRequest, bad_request, only
 from .lifecycle.service import Lifecycle
 from .lifecycle.state import age_s
 
@@ -273,6 +273,50 @@ class RestoreHandler(GkewsHandler):
         self.accepted(await self.lifecycle.restore(checkpoint_id, kernel_id))
 
 
+class StoreHandler(GkewsHandler):
+    """The store as a whole."""
+
+    _track_activity = False
+
+    def initialize(self, lifecycle: Lifecycle, store: Path) -> None:  # type: ignore[override]
+        """Take the store's folder as well."""
+        super().initialize(lifecycle)
+        self.store = store
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self) -> None:
+        """See getStore in openapi.yaml."""
+        report = await self.lifecycle.collect(older_than_s=None, keep=None, dry_run=True)
+        self.reply(
+            {
+                "path": str(self.store),
+                "free": _free(self.store),
+                "bytes": report["store"]["bytes"],
+                "checkpoints": report["store"]["checkpoints"],
+                "unused": report["bytes_freed"],
+                "stays": report["stays"],
+            }
+        )
+
+
+class GcHandler(GkewsHandler):
+    """Remove what the store does not need."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def post(self) -> None:
+        """See collectGarbage in openapi.yaml."""
+        request = GcRequest.from_json(self.body())
+        self.reply(
+            await self.lifecycle.collect(
+                older_than_s=request.older_than_s, keep=request.keep, dry_run=request.dry_run
+            )
+        )
+
+
 class WorkspaceHandler(GkewsHandler):
     """Pause or resume the whole workspace: there is no engine for it here."""
 
@@ -330,6 +374,8 @@ def routes(lifecycle: Lifecycle, *, store: Path, timeout_s: float | None) -> lis
         (r"/gkews/checkpoints", CheckpointsHandler, plain),
         (checkpoint, CheckpointHandler, plain),
         (checkpoint + "/restore", RestoreHandler, plain),
+        (r"/gkews/store", StoreHandler, {**plain, "store": store}),
+        (r"/gkews/gc", GcHandler, plain),
         (r"/gkews/workspace/pause", WorkspaceHandler, plain),
         (r"/gkews/workspace/resume", WorkspaceHandler, plain),
         (r"/gkews/.*", UnknownHandler, plain),

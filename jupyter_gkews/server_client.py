@@ -42,6 +42,7 @@ class Server:
     def __init__(self, url: str, token: str | None, root: str | None, *, local: bool) -> None:
         self.url = url.rstrip("/") + "/"
         self.root = root
+        self.local = local
         # a server without a token still wants proof that no foreign page made the request
         xsrf = secrets.token_hex(16)
         self._client = httpx.Client(
@@ -92,8 +93,9 @@ class Server:
         self._client.close()
 
 
-def servers(url: str | None, token: str | None) -> list[Server]:
-    """The server at `url`, or all that run here. Raises UnreachableError if there is none."""
+def servers(url: str | None, token: str | None, *, none_is_fine: bool = False) -> list[Server]:
+    """The server at `url`, or all that run here. Raises UnreachableError if there is none, unless
+    that is fine."""
     infos = list(list_running_servers())
     token = token or os.environ.get("JUPYTER_TOKEN")
     if url is not None:
@@ -103,6 +105,8 @@ def servers(url: str | None, token: str | None) -> list[Server]:
         else:
             return [Server(url, token, None, local=False)]
     if not infos:
+        if none_is_fine:
+            return []
         raise UnreachableError(
             "No Jupyter server is running.", "Start one, or name one elsewhere: --url, --token."
         )

@@ -1,7 +1,8 @@
-"""How the command line writes sizes, times and tables. Plain text; knows nothing of servers."""
+"""How the command line writes sizes, times, tables and JSON. Knows nothing of servers."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -53,3 +54,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def print_json(value: object) -> None:
+    """For `--json`."""
+    print(json.dumps(value, indent=2))

@@ -21,6 +21,7 @@ class Settings:
     on_missing_gpu: str = "cpu"
     verify: str = "fast"
     keep_checkpoints: int = 3
+    delete_after_s: float | None = None
 
 
 @dataclass(frozen=True)

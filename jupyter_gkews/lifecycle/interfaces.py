@@ -178,6 +178,16 @@ class Store(Protocol):
 
     def delete(self, checkpoint: str) -> int: ...  # noqa: D102
 
+    def collect(
+        self,
+        *,
+        older_than_s: float | None,
+        keep: int | None,
+        protected: frozenset[str],
+        dry_run: bool,
+    ) -> dict[str, Any]:
+        """Remove (or tell) what is not needed; the report of `kernel.checkpoint.sweep.collect`."""
+
     def sweep(self) -> int:
         """Remove what dead saves left half written, unless a save runs; the bytes freed."""
 

@@ -52,6 +52,10 @@ class PausedRecords:
             if (record := self._read(path)) is not None:
                 yield record
 
+    def unreadable(self) -> set[str]:
+        """Ids of paused kernels whose record cannot be read (a newer format, damaged)."""
+        return {path.stem for path in self._dir.glob("*.json") if self._read(path) is None}
+
     def get(self, kernel: str) -> PausedRecord | None:
         """The record of a kernel, None if there is none that can be read."""
         return self._read(self._dir / f"{kernel}.json") if _ID.fullmatch(kernel) else None

@@ -57,12 +57,7 @@ class PauseRequest:
         if when not in WHEN or (checkpoint and when == "interrupt"):
             raise bad_request(f"'when' is {when!r}; it must be one of {', '.join(WHEN)}.")
         timeout = body.get("timeout_s")
-        if timeout is not None and (
-            isinstance(timeout, bool)
-            or not isinstance(timeout, (int, float))
-            or not math.isfinite(timeout)
-            or timeout < 0
-        ):
+        if timeout is not None and not _is_seconds(timeout):
             raise bad_request("'timeout_s' must be a number of seconds, 0 or more.")
         name = checked_name(body.get("name"))
         snapshot = body.get("snapshot")
@@ -75,3 +70,36 @@ class PauseRequest:
                 "Nothing was done. Leave 'snapshot' out to pause with a checkpoint.",
             )
         return cls(when, default_timeout_s if timeout is None else float(timeout), name, snapshot)
+
+
+@dataclass(frozen=True)
+class GcRequest:
+    """What to remove from the store beyond what nothing needs; see kernel.checkpoint.sweep."""
+
+    dry_run: bool = False
+    older_than_s: float | None = None
+    keep: int | None = None
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> GcRequest:
+        """Read the body of a request for gc; raises `bad_request`."""
+        only(body, "dry_run", "older_than_s", "keep")
+        dry_run = body.get("dry_run", False)
+        if not isinstance(dry_run, bool):
+            raise bad_request("'dry_run' must be true or false.")
+        older = body.get("older_than_s")
+        if older is not None and not _is_seconds(older):
+            raise bad_request("'older_than_s' must be a number of seconds, 0 or more.")
+        keep = body.get("keep")
+        if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
+            raise bad_request("'keep' must be a whole number, 1 or more.")
+        return cls(dry_run, None if older is None else float(older), keep)
+
+
+def _is_seconds(value: object) -> bool:
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+    )

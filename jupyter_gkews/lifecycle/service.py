@@ -233,6 +233,7 @@ class Lifecycle:
             return
         for checkpoint in gone:
             self._ctx.announcer.checkpoints(entry.id, checkpoint)
+        await self._sweep()  # also what an earlier deletion had to leave while a save ran
 
     def sweep_soon(self) -> None:
         """Remove what dead saves left in the store, in a thread; living ones are left alone."""
@@ -242,11 +243,33 @@ class Lifecycle:
     async def _sweep(self) -> None:
         try:
             freed = await asyncio.to_thread(self._ctx.store.sweep)
+            after_s = self._ctx.settings.delete_after_s
+            if after_s is not None and not self._stopping:
+                report = await self.collect(older_than_s=after_s, keep=None, dry_run=False)
+                freed += report["bytes_freed"]
         except Exception as error:
-            self._ctx.log.warning("What dead saves left was not removed: %s", error)
+            self._ctx.log.warning("What is not needed was not removed from the store: %s", error)
             return
         if freed:
-            self._ctx.log.info("Removed %d bytes that dead saves had left", freed)
+            self._ctx.log.info("Removed %d bytes from the store", freed)
+
+    async def collect(
+        self, *, older_than_s: float | None, keep: int | None, dry_run: bool
+    ) -> dict[str, Any]:
+        """Remove what the store does not need, and old checkpoints as asked; what went."""
+        report = await asyncio.to_thread(
+            self.shelf.collect, older_than_s=older_than_s, keep=keep, dry_run=dry_run
+        )
+        if not dry_run:
+            for gone in report["checkpoints"]:
+                self._forget(gone["id"])
+        return report
+
+    def _forget(self, checkpoint: str) -> None:
+        for entry in self.roster.all():
+            if entry.checkpoint == checkpoint:
+                entry.checkpoint = None
+        self._ctx.announcer.checkpoints(None, checkpoint)
 
     # -- what is asked ---------------------------------------------------------------------
 
@@ -291,10 +314,7 @@ class Lifecycle:
     async def delete_checkpoint(self, checkpoint: str) -> int:
         """Delete a checkpoint; the bytes freed. Raises `checkpoint_in_use`."""
         freed = await asyncio.to_thread(self.shelf.delete, checkpoint)
-        for entry in self.roster.all():
-            if entry.checkpoint == checkpoint:
-                entry.checkpoint = None
-        self._ctx.announcer.checkpoints(None, checkpoint)
+        self._forget(checkpoint)
         return freed
 
     def active(self) -> bool:

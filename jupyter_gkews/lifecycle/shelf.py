@@ -74,10 +74,11 @@ class CheckpointShelf:
 
     def prune(self, kernel: str, keep: int) -> list[str]:
         """Delete the oldest unnamed checkpoints of a kernel beyond `keep`; the ids deleted."""
-        in_use = {*self._users(), *self._loading()}
+        summaries = self._store.summaries()
+        in_use = needed(self._records, summaries) | self._loading()
         unnamed = [
             summary["id"]
-            for summary in self._store.summaries()
+            for summary in summaries
             if (summary.get("kernel") or {}).get("id") == kernel
             and summary.get("name") is None
             and summary.get("error") is None
@@ -86,6 +87,18 @@ class CheckpointShelf:
         for identifier in old:
             self._store.delete(identifier)
         return old
+
+    def collect(
+        self, *, older_than_s: float | None, keep: int | None, dry_run: bool
+    ) -> dict[str, Any]:
+        """Remove what no manifest names, and old checkpoints as asked (Store.collect). Never one
+        that a paused kernel needs or an operation reads."""
+        return self._store.collect(
+            older_than_s=older_than_s,
+            keep=keep,
+            protected=frozenset(needed(self._records, self._store.summaries()) | self._loading()),
+            dry_run=dry_run,
+        )
 
     def _users(self) -> dict[str, list[PausedRecord]]:
         users: dict[str, list[PausedRecord]] = {}
@@ -117,3 +130,14 @@ class CheckpointShelf:
         for record in users.get(summary["id"], []):
             why = why or self._why_in_use(record)
         return {**summary, "in_use": why is not None, "why_in_use": why}
+
+
+def needed(records: PausedRecords, summaries: list[dict[str, Any]]) -> set[str]:
+    """The checkpoints that paused kernels need, whoever holds them. Where a record cannot be
+    read, every checkpoint of its kernel may be the one."""
+    unreadable = records.unreadable()
+    return {record.checkpoint for record in records} | {
+        summary["id"]
+        for summary in summaries
+        if (summary.get("kernel") or {}).get("id") in unreadable
+    }

@@ -212,7 +212,7 @@ def test_collecting_keeps_what_an_unreadable_manifest_names(
 def test_collecting_waits_for_a_save_that_runs(store: CheckpointStore, namespace: Make) -> None:
     directory = saved(store, namespace)
     shutil.rmtree(directory)
-    with store.locked(shared=True, wait=True):
+    with store.saving():
         assert store.gc() == 0
     assert store.gc() >= 24_000_000
 
@@ -220,7 +220,7 @@ def test_collecting_waits_for_a_save_that_runs(store: CheckpointStore, namespace
 def _save_without_end(root: str, began: Any) -> None:
     store = CheckpointStore(root)
     store.prepare()
-    with store.locked(shared=True, wait=True):
+    with store.saving():
         (store.root / "checkpoints" / ".saving-x-1" / "chunks").mkdir(parents=True)
         (store.root / "checkpoints" / ".saving-x-1" / "chunks" / "half").write_bytes(b"x" * 5000)
         began.set()

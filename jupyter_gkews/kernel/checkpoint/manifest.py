@@ -176,6 +176,18 @@ def unchecked(data: bytes) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def tells_its_chunks(data: bytes, key: bytes | None) -> bool:
+    """Whether all chunks that a manifest names can be read from `data`: not if it was cut off or
+    changed, or has a format that names them in ways unknown here. Says nothing about trust."""
+    try:
+        parse(data, key, "")
+    except GkewsError as error:
+        if error.reason in ("checkpoint_unsigned", "checkpoint_foreign_key"):
+            return isinstance(unchecked(data).get("chunks"), list)
+        return False
+    return True
+
+
 def read_key(root: Path) -> bytes | None:
     """The user's key in the store at `root`; None if there is none, or none that is whole."""
     try:

@@ -81,7 +81,10 @@ def restore(
     except GkewsError as error:
         raise store.with_offer(error, checkpoint) from None
     report = RestoreReport(checkpoint)
-    with CheckpointMemory(store, manifest, verify, trusted, strict=dry) as memory:
+    with (
+        store.loading(),
+        CheckpointMemory(store, manifest, verify, trusted, strict=dry) as memory,
+    ):
         clock.lap(report.seconds, "opening")
         report.process += process_state.apply_paths(manifest.state)
         tell("importing", 0, memory.bytes_total)

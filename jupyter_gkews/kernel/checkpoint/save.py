@@ -54,7 +54,7 @@ def save(
     subject = Subject(user_ns, checkpoint, hidden, extras, cell_of, name, kernel, notebook)
     run = _Save(subject, store, progress, cancelled)
     key = store.prepare()
-    with store.writing(), store.locked(shared=True, wait=True):
+    with store.writing(), store.saving():
         try:
             if prove:
                 run.start_scratch()

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -19,15 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
-from . import chunks
+from . import chunks, locks, sweep
 from .manifest import Manifest, make_key, parse, read_key, unchecked
 
-fcntl: Any = None
-with contextlib.suppress(ImportError):  # not POSIX: one process at a time
-    fcntl = importlib.import_module("fcntl")
-
-_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
-_CHUNK_NAME = re.compile(rb"(?:blake3|blake2b)-[0-9a-f]{64}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -41,7 +34,7 @@ class CheckpointStore:
 
     def directory(self, checkpoint: str) -> Path:
         """The directory of a checkpoint; raises checkpoint_not_found for an impossible id."""
-        if not _ID.match(checkpoint):
+        if not _ID.fullmatch(checkpoint):
             raise self._not_found(checkpoint)
         return self.root / "checkpoints" / checkpoint
 
@@ -124,7 +117,7 @@ class CheckpointStore:
         Newest by the number that each got at its commit: a clock may jump.
         """
         listed: list[tuple[tuple[int, str], dict[str, Any]]] = []
-        for directory in self._directories():
+        for directory in self.directories():
             try:
                 manifest = self._manifest(directory.name)
                 number, summary = manifest.sequence, manifest.summary()
@@ -149,13 +142,11 @@ class CheckpointStore:
             self.root / "sequence", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600
         )
         try:
-            with contextlib.suppress(OSError):  # no locks here: then two may get the same number
-                if fcntl is not None:
-                    fcntl.flock(fd, fcntl.LOCK_EX)
+            locks.wait_alone(fd)  # where there are no locks, two may get the same number
             text = os.read(fd, 64).strip()
             last = int(text) if text.isdigit() else 0
             if not last:  # the first one, or the file was lost
-                names = [directory.name for directory in self._directories()]
+                names = [directory.name for directory in self.directories()]
                 last = max(map(self._unchecked_sequence, names), default=0)
             os.pwrite(fd, f"{last + 1:020d}\n".encode(), 0)
             os.fsync(fd)
@@ -174,13 +165,14 @@ class CheckpointStore:
         except OSError:
             return False
 
-    def _directories(self) -> list[Path]:
+    def directories(self) -> list[Path]:
+        """The directories of all checkpoints, in no order."""
         try:
             entries = list((self.root / "checkpoints").iterdir())
         except (FileNotFoundError, NotADirectoryError):
             return []
         # A name with a dot in front is not a checkpoint (yet, or any more).
-        return [entry for entry in entries if _ID.match(entry.name) and entry.is_dir()]
+        return [entry for entry in entries if _ID.fullmatch(entry.name) and entry.is_dir()]
 
     def _not_found(self, checkpoint: str) -> GkewsError:
         return GkewsError(
@@ -221,7 +213,7 @@ class CheckpointStore:
             return make_key(self.root)
 
     def _has_manifests(self) -> bool:
-        return any((entry / "manifest.json").exists() for entry in self._directories())
+        return any((entry / "manifest.json").exists() for entry in self.directories())
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -231,74 +223,45 @@ class CheckpointStore:
         except OSError as error:
             raise as_typed(error, self.root) from error
 
-    @contextmanager
-    def locked(self, *, shared: bool, wait: bool) -> Iterator[bool]:
-        """The store's lock: saves share it, the collection of unused chunks has it alone.
+    def saving(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps every chunk in the store, also those that no manifest names yet. Raises OSError."""
+        return locks.shared(self.root)
 
-        Yields False if it is taken and `wait` is False.
-        """
-        if fcntl is None:
-            yield True
-            return
-        fd = os.open(
-            self.root / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600
-        )
-        try:
-            try:
-                kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-                fcntl.flock(fd, kind | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-                return
-            yield True
-        finally:
-            os.close(fd)
+    def loading(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps every chunk in the store while they are read; never refused."""
+        return locks.shared(self.root, write=False)
 
     def delete(self, checkpoint: str) -> int:
         """Remove a checkpoint, and the chunks that only it used; returns the bytes freed.
 
-        While a save runs in this store, its chunks stay until the next `gc`. Raises
-        checkpoint_not_found, store_not_writable.
+        While a save or a load runs in this store, its chunks stay until the next collection.
+        Raises checkpoint_not_found, store_not_writable.
         """
         directory = self.directory(checkpoint)
         if not directory.is_dir():
             raise self._not_found(checkpoint)
         with self.writing():
-            # Out of the list in one step; the slow part works on a name that nobody lists.
-            trash = directory.with_name(f".trash-{checkpoint}-{os.urandom(4).hex()}")
-            os.rename(directory, trash)
-            chunks.fsync_file(directory.parent)
-            freed = _tree_bytes(trash)
-            shutil.rmtree(trash, ignore_errors=True)
+            trash = sweep.put_away(directory)
+            freed = sweep.tree_bytes(trash)
+            sweep.empty_tree(trash)
             return freed + self.gc()
 
-    def gc(self) -> int:
-        """Unlink chunks that no manifest names and what dead saves left; returns bytes freed.
+    def collect(
+        self,
+        *,
+        older_than_s: float | None = None,
+        keep: int | None = None,
+        protected: frozenset[str] = frozenset(),
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Remove what is not needed, and old checkpoints as asked: see sweep.collect."""
+        return sweep.collect(
+            self, older_than_s=older_than_s, keep=keep, protected=protected, dry_run=dry_run
+        )
 
-        Does nothing while a save runs in this store. Chunk names are also read from manifests
-        that cannot be trusted or parsed: what any of them names stays.
-        """
-        if not self.root.is_dir():
-            return 0
-        with self.writing(), self.locked(shared=False, wait=False) as alone:
-            if not alone:
-                return 0
-            freed = 0
-            used: set[str] = set()
-            for entry in list((self.root / "checkpoints").glob(".*")):
-                freed += _tree_bytes(entry)
-                shutil.rmtree(entry, ignore_errors=True)
-            for directory in self._directories():
-                try:
-                    data = (directory / "manifest.json").read_bytes()
-                except FileNotFoundError:
-                    continue
-                used.update(match.decode() for match in _CHUNK_NAME.findall(data))
-            for path in (self.root / "chunks").glob("*/*"):
-                if path.name not in used:
-                    freed += path.stat().st_size
-                    path.unlink()
-            return freed
+    def gc(self) -> int:
+        """Remove chunks that no manifest names and what dead saves left; returns bytes freed."""
+        return int(self.collect()["bytes_freed"])
 
 
 def as_typed(error: OSError, root: Path) -> GkewsError:
@@ -331,19 +294,8 @@ def _unreadable(directory: Path, error: GkewsError) -> dict[str, Any]:
         "counts": {"kept": 0, "rebuilt": 0, "lost": 0},
         "rebuilt": [],
         "lost": [],
-        "bytes": {"total": _tree_bytes(directory), "written": 0},
+        "bytes": {"total": sweep.tree_bytes(directory), "written": 0},
         "seconds": {},
         "environment": {},
         "error": error.to_json(),
     }
-
-
-def _tree_bytes(directory: Path) -> int:
-    total = 0
-    for folder, _, files in os.walk(directory):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(folder, name)).st_size
-            except OSError:
-                continue
-    return total

@@ -1,0 +1,168 @@
+"""The commands of `jupyter gkews` that work on a store, with a running server or without.
+
+Where a server has the store, what removes goes through it: it knows what its kernels need and
+what they load just now. Never unpickles anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .errors import GkewsError
+from .kernel.checkpoint.store import CheckpointStore
+from .lifecycle.records import PausedRecords
+from .lifecycle.shelf import needed
+from .server_client import Server, UnreachableError
+from .tables import local_time, print_json, size, table
+
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def add_to(add: Callable[..., Any]) -> None:
+    """Add the commands to the command line; `add(name, command, help, *parents)`."""
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument(
+        "--store",
+        type=Path,
+        help="the store's folder; default: the server's, or as configured",
+    )
+    command = add("gc", gc, "remove from the store what no checkpoint needs", where)
+    command.add_argument("--dry-run", action="store_true", help="only tell what would go")
+    command.add_argument(
+        "--older-than",
+        type=_age,
+        metavar="AGE",
+        help="remove also checkpoints without a name that are older: 12h, 30d, 4w",
+    )
+    command.add_argument(
+        "--keep",
+        type=_count,
+        metavar="N",
+        help="remove also checkpoints without a name but the newest N of each kernel",
+    )
+    command.set_defaults(without_server=True)
+
+
+def gc(options: argparse.Namespace, among: list[Server]) -> None:
+    """Print what goes, or would go."""
+    rules = {"older_than_s": options.older_than, "keep": options.keep, "dry_run": options.dry_run}
+    reports = []
+    for root, server in stores(options, among).items():
+        if server is not None:
+            report = server.ask("POST", "gc", rules)
+        else:
+            store = CheckpointStore(root)
+            protected = frozenset(needed(PausedRecords(store.root), store.summaries()))
+            report = store.collect(**rules, protected=protected)
+        reports.append({"path": str(root), **report})
+    if options.json:
+        print_json({"stores": reports})
+        return
+    for report in reports:
+        _print_collected(report)
+
+
+def _print_collected(report: dict[str, Any]) -> None:
+    would = "would be " if report["dry_run"] else ""
+    held = report["store"]
+    print(f"{report['path']}: {held['checkpoints']} checkpoints, {size(held['bytes'])}.")
+    if report["checkpoints"]:
+        rows = [
+            (c["id"], local_time(c["created"]), size(c["bytes"]), c["notebook"] or "")
+            for c in report["checkpoints"]
+        ]
+        print(table(("checkpoint", "created", "own size", "notebook"), rows))
+        print()
+    parts = [
+        f"{len(report['checkpoints'])} checkpoints",
+        f"{report['chunks']['count']} pieces of memory ({size(report['chunks']['bytes'])})",
+        f"{report['leftovers']['count']} leftovers of saves that died "
+        f"({size(report['leftovers']['bytes'])})",
+    ]
+    print(f"{would}removed: {', '.join(parts)}.".capitalize())
+    print(f"{size(report['bytes_freed'])} {would}freed.")
+    if report["stays"]:
+        print(report["stays"])
+
+
+# -- which store -----------------------------------------------------------------------------
+
+
+def stores(options: argparse.Namespace, among: list[Server]) -> dict[Path, Server | None]:
+    """The stores that are meant, each with a server that has it: the one that is named, those of
+    the servers, or the one that a server started now would have."""
+    found: dict[Path, Server | None] = {}
+    problems: list[UnreachableError] = []
+    for server in among:
+        try:
+            path = Path(server.ask("GET", "status")["store"]["path"])
+        except UnreachableError as problem:
+            if options.url is not None:
+                raise
+            problems.append(problem)  # one without our extension, say
+            continue
+        found.setdefault(path, server)
+    if options.store is not None:
+        wanted = options.store.expanduser().absolute()
+        for path, owner in found.items():
+            if path.resolve() == wanted.resolve():
+                return {path: owner}
+        return {wanted: None}
+    return found or {configured_store(): None}
+
+
+def the_store(options: argparse.Namespace, among: list[Server]) -> CheckpointStore:
+    """The one store that is meant, by its files. Raises GkewsError `bad_request`."""
+    if any(not server.local for server in among) and options.store is None:
+        raise GkewsError(
+            "bad_request",
+            "This command works on the files of a store, and the server that is named may be "
+            "on another machine.",
+            "Run it where the store is, or name its folder: --store PATH.",
+        )
+    found = stores(options, among)
+    if len(found) > 1:
+        paths = ", ".join(map(str, found))
+        raise GkewsError(
+            "bad_request",
+            f"The servers that run here have different stores: {paths}.",
+            "Say which one is meant: --store PATH.",
+        )
+    return CheckpointStore(next(iter(found)))
+
+
+def configured_store() -> Path:
+    """The store of a server that would be started now: as its configuration says."""
+    from jupyter_core.application import JupyterApp
+
+    from .app import GkewsApp
+
+    config = JupyterApp()
+    for name in ("jupyter_server_config", "jupyter_gkews_config"):
+        config.config_file_name = name
+        config.load_config_file()
+    said = config.config.get("GkewsApp", {}).get("store_dir")
+    if not isinstance(said, str):
+        said = GkewsApp().store_dir
+    return Path(said).expanduser().absolute()
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+def _age(text: str) -> float:
+    """Seconds in "90s", "30min", "12h", "30d", "4w"."""
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower())
+    if parts is None or parts[2] not in _UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age such as 12h, 30d or 4w")
+    return float(parts[1]) * _UNITS[parts[2]]
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)
