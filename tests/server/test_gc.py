@@ -75,7 +75,7 @@ def test_old_checkpoints_go_by_the_setting(start_server) -> None:
     make_old(server.store, old)
     server = start_server("--GkewsApp.delete_after=1")
     wait_until(lambda: old not in ids(server), "the old checkpoint is deleted")
-    assert not any((server.store / "checkpoints").iterdir())
+    wait_until(lambda: not any((server.store / "checkpoints").iterdir()), "nothing is left of it")
 
 
 def make_old(store: Path, checkpoint: str) -> None:
