@@ -1,5 +1,7 @@
 """Torch: every kind of tensor, memory that is shared, modules, hooks, training that goes on."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from typing import Any
@@ -71,7 +73,8 @@ values_of[0] = 9
 assert csr.to_dense()[0, 0] == 9 and again is csr and semi[0] is csr and semi[2] is coo
 coo_values[0] = 7
 assert coalesced.to_dense()[0, 2] == 7
-assert grad_coo.requires_grad and grad_coo.is_leaf and half.dtype is torch.bfloat16 and empty_coo.shape == (3, 4) and empty_coo._nnz() == 0
+assert grad_coo.requires_grad and grad_coo.is_leaf and half.dtype is torch.bfloat16 and empty_coo.shape == (3, 4)
+assert empty_coo._nnz() == 0, empty_coo
 assert emb.weight.grad.is_sparse and emb.weight.grad.to_dense()[1].tolist() == [2, 2]
 torch.optim.SparseAdam(emb.parameters()).step()""",
     },
@@ -199,7 +202,7 @@ assert w.is_leaf and w.grad.tolist() == [2, 2, 2] * 1 or w.grad.tolist() == [4, 
 assert loss.item() == 12 and loss.grad_fn is None and mid.tolist() == [2, 2, 2] and mid.grad.tolist() == [2, 2, 2]
 assert holder['loss'] is loss and holder['w'] is w and len(losses) == 3 and losses[0].item() == 6
 rebuilt = {r['name'] for r in report.rebuilt_details}
-assert rebuilt == {'mid', 'loss', 'losses'} or rebuilt == {'mid', 'loss', 'losses', 'holder'}, rebuilt
+assert rebuilt == {'mid', 'loss', 'losses'}, rebuilt
 (u * 3).sum().backward()
 assert fired == [9.0, 'post'] and u.grad.tolist() == [2 + 30] * 3, (fired, u.grad)
 handle.remove(); post.remove()
@@ -228,7 +231,7 @@ tail = torch.arange(8.)[6:]""",
 import torch, warnings
 warnings.simplefilter('ignore')
 storage.fill_(0)
-assert t.sum() == 0 and typed[3] == 0 and typed.dtype is torch.float32 and legacy.tolist() == [1, 2, 3] and type(legacy) is torch.FloatStorage
+assert t.sum() == 0 and typed[3] == 0 and typed.dtype is torch.float32 and legacy.tolist() == [1, 2, 3] and isinstance(legacy, torch.FloatStorage)
 assert alone.tolist() == [3] * 16 and none.nbytes() == 0 and half.untyped_storage().nbytes() == 20 and half.storage_offset() == 2
 alone.resize_(64)
 tail.resize_(20)
@@ -244,8 +247,6 @@ t2 = torch.ones(5)
 n2 = t2.numpy()
 n3 = n2[1:3]
 as_tensor = torch.as_tensor(a[2])
-buffer = bytearray(16)
-fb = torch.frombuffer(buffer, dtype=torch.float32)
 d = torch.from_dlpack(a)
 np.arange(6, dtype='f4').tofile('file.bin')
 mapped = torch.from_file('file.bin', shared=True, size=6)
@@ -262,8 +263,6 @@ n3[0] = 5
 assert t2[1] == 5 and n2[1] == 5
 t2[2] = 6
 assert n3[1] == 6
-fb[1] = 2.0
-assert bytes(buffer[4:8]) == b'\\0\\0\\0@'
 assert mapped.tolist() == [0, 1, 2, 3, 4, 5] and private.tolist() == mapped.tolist() and shared.is_shared() and shared.sum() == 4
 private[0] = 9
 assert np.fromfile('file.bin', 'f4')[0] == 0 and mapped[0] == 0

@@ -10,8 +10,9 @@ import pytest
 from .rows_arrays import ROWS as ARRAYS
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
+from .rows_torch import ROWS as TORCH
 
-FAMILIES = {"python": PYTHON, "arrays": ARRAYS, "process": PROCESS}
+FAMILIES = {"python": PYTHON, "arrays": ARRAYS, "process": PROCESS, "torch": TORCH}
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,8 @@ class Fingerprints:
         torch: Any = sys.modules.get("torch")
         if torch is None or not issubclass(cls, getattr(torch, "Tensor", ())):
             return False
-        self._say(str(obj.dtype), tuple(obj.shape))
+        # Sizes of a jagged tensor are symbols, numbered by the process.
+        self._say(str(obj.dtype), obj.dim() if obj.is_nested else tuple(obj.shape))
         plain = obj.layout is torch.strided and not obj.is_quantized and not obj.is_nested
         if plain and obj.device.type == "cpu" and not obj.is_conj() and obj.numel():
             self._say(obj.stride(), obj.requires_grad if obj.is_leaf else False)

@@ -245,6 +245,8 @@ def set_tensor(target: Any, state: dict[str, Any]) -> None:
         target.grad = state["grad"]
     if "hooks" in state:
         target._backward_hooks = state["hooks"]
+    if "accumulated" in state:
+        target._post_accumulate_grad_hooks = state["accumulated"]
     target.__dict__.update(state.get("attributes", {}))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import rebuild
+from . import layouts, rebuild, shared_storages
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -20,14 +20,14 @@ Reduced = tuple[Any, ...]
 class StorageToken:
     """Stands in the graph for one torch storage, so that it is described once."""
 
-    __slots__ = ("device", "index")
+    __slots__ = ("args", "make")
 
-    def __init__(self, index: int, device: str) -> None:
-        self.index = index
-        self.device = device
+    def __init__(self, make: Any, *args: Any) -> None:
+        self.make = make
+        self.args = args
 
     def __reduce__(self) -> Reduced:
-        return rebuild.storage, (self.index, self.device)
+        return self.make, self.args
 
 
 # ---- numpy ----
@@ -77,35 +77,39 @@ def reduce_array_subclass(writer: GraphWriter, array: Any) -> Any:
 # ---- torch ----
 
 
+#: Devices whose tensors have no storage with bytes that can be read.
+_WITHOUT_BYTES = ("meta", "xla", "lazy", "vulkan", "opengl")
+
+
 def reduce_tensor(writer: GraphWriter, tensor: Any) -> Any:
-    """A strided tensor on a real storage; other layouts go as torch does, storages out-of-band."""
+    """A strided tensor on a real storage, or what stands on such; others go as torch does, their
+    storages out-of-band."""
     torch = sys.modules["torch"]
     cls = type(tensor)
-    device = tensor.device.type
     writer.uses_device(str(tensor.device))
+    if layouts.is_uninitialised(cls):
+        return layouts.reduce_uninitialised(tensor)
     if not tensor.is_leaf:
         writer.note_rebuilt("its autograd graph is lost; the values are kept", tensor)
-    plain = (
-        tensor.layout is torch.strided
-        and device in ("cpu", "cuda", "xpu", "hpu", "mps")
-        and not tensor.is_quantized
-        and not tensor.is_conj()
-        and not tensor.is_neg()
-        and not tensor.is_nested
-        and cls.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
-        and cls.__reduce_ex__ in (torch.Tensor.__reduce_ex__, torch.nn.Parameter.__reduce_ex__)
+    own = (
+        cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+        or cls.__reduce_ex__ not in (torch.Tensor.__reduce_ex__, torch.nn.Parameter.__reduce_ex__)
+        or tensor.device.type in _WITHOUT_BYTES
+        or tensor.is_quantized
+        or tensor.is_nested
     )
-    if not plain:
+    state = _state(tensor)
+    wants_grad = tensor.requires_grad and tensor.is_leaf
+    parts = None if own else layouts.parts_of(writer, tensor)
+    if parts is not None:
+        make, args = parts
+        plain = writer.keep(_Described(make, args))
+        args = (cls, plain, wants_grad)
+        return layouts.as_class, args, state or None, None, None, _setter(state)
+    if own or tensor.layout is not torch.strided:
         if not tensor.is_leaf:
             tensor = writer.keep(tensor.detach())
         return writer.guarded(tensor)
-    state: dict[str, Any] = {}
-    if tensor.__dict__:
-        state["attributes"] = tensor.__dict__
-    if tensor.is_leaf and tensor.grad is not None:
-        state["grad"] = tensor.grad
-    if tensor.is_leaf and tensor._backward_hooks:
-        state["hooks"] = tensor._backward_hooks
     token = storage_token(writer, tensor.untyped_storage())
     args = (
         cls,
@@ -114,9 +118,39 @@ def reduce_tensor(writer: GraphWriter, tensor: Any) -> Any:
         tuple(tensor.size()),
         tensor.stride(),
         tensor.storage_offset(),
-        tensor.requires_grad and tensor.is_leaf,
+        wants_grad,
     )
-    return rebuild.tensor, args, state or None, None, None, rebuild.set_tensor if state else None
+    return rebuild.tensor, args, state or None, None, None, _setter(state)
+
+
+class _Described:
+    """What the graph makes of parts, without an object of its own here."""
+
+    __slots__ = ("reduced",)
+
+    def __init__(self, *reduced: Any) -> None:
+        self.reduced = reduced
+
+    def __reduce__(self) -> Reduced:
+        return self.reduced
+
+
+def _state(tensor: Any) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    if tensor.__dict__:
+        state["attributes"] = tensor.__dict__
+    # A tensor inside a graph has a gradient only if it was told to retain it; asking others warns.
+    if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
+        state["grad"] = tensor.grad
+    if tensor.is_leaf and tensor._backward_hooks:
+        state["hooks"] = tensor._backward_hooks
+    if tensor.is_leaf and getattr(tensor, "_post_accumulate_grad_hooks", None):
+        state["accumulated"] = tensor._post_accumulate_grad_hooks
+    return state
+
+
+def _setter(state: dict[str, Any]) -> Any:
+    return rebuild.set_tensor if state else None
 
 
 def storage_token(writer: GraphWriter, storage: Any) -> StorageToken:
@@ -127,11 +161,19 @@ def storage_token(writer: GraphWriter, storage: Any) -> StorageToken:
         writer.uses_module("torch")
         device = str(storage.device)
         space = "" if device == "cpu" else device
-        address, nbytes = storage.data_ptr(), storage.nbytes()
-        index = -1  # nothing to write
-        if nbytes:
-            index = writer.buffers.add(address, nbytes, storage, "torch", space)
-        token = StorageToken(index, device)
+        kind = shared_storages.kind_of(storage) if not space and storage.nbytes() else ""
+        if kind.startswith("file:"):
+            path = kind[len("file:") :]
+            writer.note_rebuilt(f"the file {path} is mapped again", storage)
+            token = StorageToken(shared_storages.mapped_file, path, storage.nbytes())
+        else:
+            address, nbytes = storage.data_ptr(), storage.nbytes()
+            index = -1  # nothing to write
+            if nbytes:
+                index = writer.buffers.add(address, nbytes, storage, "torch", space)
+            token = StorageToken(rebuild.storage, index, device)
+            if kind:
+                token = StorageToken(shared_storages.placed, token, kind)
         writer.storage_tokens[key] = token
         writer.keep(storage)
     return token
@@ -158,8 +200,17 @@ def reduce_torch_constant(writer: GraphWriter, value: Any) -> Any:
     return NotImplemented
 
 
+def reduce_limits(writer: GraphWriter, limits: Any) -> Reduced:
+    """torch.finfo and torch.iinfo of a dtype."""
+    torch = sys.modules["torch"]
+    return type(limits), (getattr(torch, str(limits.dtype).rsplit(".", 1)[-1]),)
+
+
 def reduce_generator(writer: GraphWriter, generator: Any) -> Any:
-    """A torch.Generator with its state."""
+    """A torch.Generator with its state; the default one of a device is the process's own."""
+    torch = sys.modules["torch"]
+    if generator is torch.default_generator:
+        return rebuild.attribute, (torch, "default_generator")
     device = str(generator.device)
     writer.uses_device(device)
     return rebuild.generator, (device, generator.get_state())
@@ -197,3 +248,5 @@ def register(writer: GraphWriter) -> None:
         writer.handlers[torch.Generator] = reduce_generator
         for constant in (torch.float32, torch.strided, torch.contiguous_format):
             writer.handlers[type(constant)] = reduce_torch_constant
+        for limits in (torch.finfo, torch.iinfo):
+            writer.handlers[limits] = reduce_limits

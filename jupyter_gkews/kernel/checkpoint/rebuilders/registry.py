@@ -37,6 +37,8 @@ FAMILIES: dict[str, str] = {
     "loggers": "",
     "memory_maps": "numpy",
     "progress_bars": "tqdm",
+    "optimizers": "torch.optim",
+    "operators": "torch._ops",
 }
 
 
