@@ -455,8 +455,10 @@ for _ in range(100000):
     deep = [deep]
 ok = [1, 2]""",
         "check": """
-assert ok == [1, 2]""",
-        "lost": ["deep"],
+depth, inner = 0, deep
+while inner:
+    inner, depth = inner[0], depth + 1
+assert ok == [1, 2] and depth == 100000""",
     },
     "many_small_objects": {
         "setup": """

@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 
 from .rows_arrays import ROWS as ARRAYS
+from .rows_graph import ROWS as GRAPH
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
 from .rows_torch import ROWS as TORCH
 
-FAMILIES = {"python": PYTHON, "arrays": ARRAYS, "process": PROCESS, "torch": TORCH}
+FAMILIES = {
+    "python": PYTHON,
+    "arrays": ARRAYS,
+    "process": PROCESS,
+    "torch": TORCH,
+    "graph": GRAPH,
+}
 
 
 @pytest.mark.parametrize(

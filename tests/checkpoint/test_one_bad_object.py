@@ -170,9 +170,10 @@ def test_a_lost_variable_says_what_it_was_when_it_is_used(
 def test_an_output_that_cannot_be_kept_does_not_take_the_others_with_it(
     store: CheckpointStore, namespace: Make
 ) -> None:
-    live = namespace(GOOD, "deep = []\nfor _ in range(100_000):\n    deep = [deep]")
+    # it looks usable, and breaks the pickler itself
+    live = namespace(GOOD, "class Odd(dict):\n    def items(self): return [1, 2]\nodd = Odd()")
     live["gen"] = (i for i in "ab")
-    out = {2: live["good"], 3: live.pop("deep"), 5: live["gen"], 6: (i for i in "c")}
+    out = {2: live["good"], 3: live.pop("odd"), 5: live["gen"], 6: (i for i in "c")}
     out[7] = ["only here"]
     summary = save(live, store, checkpoint="one", extras={"Out": out, "n": 7, "bad": [out[3]]})
     assert [loss["name"] for loss in summary["lost"]] == ["gen", "Out[3]", "Out[6]"]
@@ -181,9 +182,9 @@ def test_an_output_that_cannot_be_kept_does_not_take_the_others_with_it(
     report = restore(target, store, "one")
     assert report.extras["Out"][2] is target["good"] and report.extras["n"] == 7
     assert report.extras["Out"][7] == ["only here"]
-    assert report.extras["Out"][5] is target["gen"] and "bad" not in report.extras
-    with pytest.raises(LostVariableError, match="nested too deeply"):
-        report.extras["Out"][3].append(1)
+    assert report.extras["Out"][5] is target["gen"]
+    with pytest.raises(LostVariableError, match="was an Odd"):
+        report.extras["Out"][3].clear()
 
 
 def test_survives_tells_the_same_and_writes_nothing(

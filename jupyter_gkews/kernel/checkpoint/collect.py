@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 from . import chunks
 from .collector import collector_held
-from .graph import TOO_DEEP, GraphWriter, NameFailedError, NameRecord
+from .graph import GraphWriter, NameFailedError, NameRecord
 from .paths import holders
 from .placeholders import Loss
 from .watch import interrupted, watched
@@ -39,23 +39,39 @@ _LOOK_THROUGH = 3_000_000
 CellOf = Callable[[str], "int | None"]
 
 
+@dataclass
+class Mark:
+    """A place in a graph to go back to."""
+
+    position: int
+    digest: Any
+
+
 class GraphFile:
     """Where a graph goes: hashed on the way; kept only if there is a file behind it.
+
+    `check()` is called with every write (the pickler writes every 64 KiB) and may raise to stop.
 
     `typed` makes a GkewsError of an error of that file: a full disk must end the save. Left as
     it is, it would look like an object that cannot be written, and the object would be lost.
     """
 
     def __init__(
-        self, file: Any = None, typed: Callable[[OSError], Exception] | None = None
+        self,
+        file: Any = None,
+        typed: Callable[[OSError], Exception] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._file = file
         self._typed = typed
+        self._check = check
         self._hash = chunks.hasher()
         self._position = 0
 
     def write(self, data: Any) -> int:
         """Called by the pickler."""
+        if self._check is not None:
+            self._check()
         nbytes = memoryview(data).nbytes
         self._position += nbytes
         if self._file is not None:
@@ -65,6 +81,20 @@ class GraphFile:
             except OSError as error:
                 raise (self._typed(error) if self._typed else error) from error
         return nbytes
+
+    def mark(self) -> Mark:
+        """The present end."""
+        return Mark(self._position, self._hash.copy())
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was written since `mark`."""
+        self._position, self._hash = mark.position, mark.digest.copy()
+        if self._file is not None:
+            try:
+                self._file.seek(mark.position)
+                self._file.truncate()
+            except OSError as error:
+                raise (self._typed(error) if self._typed else error) from error
 
     def tell(self) -> int:
         """Bytes so far."""
@@ -109,15 +139,14 @@ def collect(
     extras: Mapping[str, Any] | None,
     objects: Mapping[str, Any] | None,
     cell_of: CellOf | None,
-    open_graph: Callable[[], GraphFile],
+    file: GraphFile,
     check: Callable[[], None],
     refused: Mapping[str, Loss] | None = None,
     flush: bool = True,
 ) -> Collected:
-    """Write variables, extras and the process's objects as one graph.
+    """Write variables, extras and the process's objects as one graph into `file`.
 
-    `open_graph` is called for each attempt: a name that breaks the pickler itself makes the pass
-    start again without it. `refused` are variables to write as placeholders from the start.
+    `refused` are variables to write as placeholders from the start.
     """
     todo: list[tuple[dict[str, Any], Any]] = [
         ({"name": name, "kind": "variable", "at": at}, value)
@@ -132,29 +161,12 @@ def collect(
     def complete(loss: Loss, name: str, part: bool) -> Loss:
         return replace(loss, where=name, part=part, cell=cells.get(name), when=when)
 
-    broken = dict(refused or {})
-    pieces: set[str] = set()
-    while True:
-        file = open_graph()
-        writer = GraphWriter(
-            file, user_ns, complete=complete, check=check, pieces=frozenset(pieces)
-        )
-        writer.flush_files = flush
-        try:
-            records = _attempt(writer, todo, broken, check)
-        except NameFailedError as failure:
-            if failure.reason == TOO_DEEP and failure.name not in pieces:
-                pieces.add(failure.name)
-            else:
-                broken[failure.name] = Loss("an object", failure.reason)
-            continue
-        entries = [
-            {**entry, "pieces": entry["name"] in pieces and entry["name"] not in broken}
-            for entry, _ in todo
-        ]
-        got = Collected(writer, file, entries, [value for _, value in todo])
-        _fates(got, records, cells)
-        return got
+    writer = GraphWriter(file, user_ns, complete=complete, check=check)
+    writer.flush_files = flush
+    records = _records(writer, todo, refused or {}, check)
+    got = Collected(writer, file, [entry for entry, _ in todo], [value for _, value in todo])
+    _fates(got, records, cells)
+    return got
 
 
 def _rank(value: Any) -> int:
@@ -192,10 +204,10 @@ def _cells(todo: list[tuple[dict[str, Any], Any]], cell_of: CellOf | None) -> di
     return cells
 
 
-def _attempt(
+def _records(
     writer: GraphWriter,
     todo: list[tuple[dict[str, Any], Any]],
-    broken: dict[str, Loss],
+    refused: Mapping[str, Loss],
     check: Callable[[], None],
 ) -> list[NameRecord]:
     records = []
@@ -204,10 +216,13 @@ def _attempt(
         for entry, value in todo:
             check()
             name = entry["name"]
-            loss = broken.get(name)
+            loss = refused.get(name)
             if loss is None:
-                records.append(writer.write(name, value))
-            else:
+                try:
+                    records.append(writer.write(name, value))
+                except NameFailedError as failure:
+                    loss = Loss("an object", failure.reason)
+            if loss is not None:
                 what = loss.what if loss.what != "an object" else _what(value)
                 records.append(writer.lose(name, value, replace(loss, what=what)))
             if interrupted():  # an object's own code has swallowed it

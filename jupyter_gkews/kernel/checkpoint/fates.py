@@ -33,7 +33,7 @@ def survives(
         extras=extras,
         objects=captured.objects,
         cell_of=cell_of,
-        open_graph=GraphFile,
+        file=GraphFile(),
         check=lambda: None,
         flush=False,
     )

@@ -21,6 +21,7 @@ from cloudpickle import cloudpickle
 from ...errors import GkewsError
 from . import functions, kinds, rebuild, rebuilders, reduction, tensors
 from .buffers import Buffers, address_of
+from .deep import DeepPickler, Memo, bounded_recursion
 from .placeholders import Loss, Lost
 from .singletons import process_objects
 from .watch import Hung, interrupted
@@ -30,13 +31,13 @@ Handler = Callable[["GraphWriter", Any], Any]
 
 #: A buffer that an object offers out-of-band (PEP 574) leaves the stream from this size on.
 OUT_OF_BAND = 4096
-#: Depth up to which the C pickler may recurse; deeper structures are written in pieces.
-RECURSION = 5000
 #: How often (in objects that the C pickler does alone) a cancel is looked for.
 _LOOK = 2048
 #: How many pickles at the start of a stream are not names (GraphWriter._announce).
 ANNOUNCED = 2
-TOO_DEEP = "it is nested too deeply"
+#: After so many names that the C pickler could not write, it is not tried again: handing the memo
+#: over and back costs more than the slow way.
+_HANDOVERS = 4
 
 
 @dataclass
@@ -74,8 +75,7 @@ class GraphWriter(pickle.Pickler):
     """Writes names one by one to `file`.
 
     `complete(loss, name, part)` adds to a loss where, when and by which cell; `check()` is
-    called often and may raise to stop; names in `pieces` are written shells first (see
-    shell_first).
+    called often and may raise to stop.
     """
 
     def __init__(
@@ -85,7 +85,6 @@ class GraphWriter(pickle.Pickler):
         *,
         complete: Callable[[Loss, str, bool], Loss],
         check: Callable[[], None],
-        pieces: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=self._buffer)
         self.user_ns = user_ns
@@ -108,8 +107,8 @@ class GraphWriter(pickle.Pickler):
         self._count = 0
         self._top: Any = None
         self._namespaces: dict[str, _Token] = {}
-        self._pieces = pieces
-        self._deferred: list[tuple[Any, Any]] | None = None
+        self._deep: DeepPickler | None = None  # where it writes, and has the memo
+        self._handovers = 0
         self._singletons = process_objects()
         self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
         self._register()
@@ -144,46 +143,80 @@ class GraphWriter(pickle.Pickler):
 
     def write(self, name: str, value: Any) -> NameRecord:
         """Write one name. Raises NameFailedError if not even a placeholder inside it helped: the
-        stream is then spoilt, and must be written again without this name."""
+        stream is then as it was before."""
         self.record = record = NameRecord(name)
         self._top = value
-        position, views = self._file.tell(), len(self.buffers)
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, RECURSION))
-        self._deferred = [] if name in self._pieces else None
+        # Each name stands in a list of its own: where that is in the memo, the name begins.
+        holder = [value]
+        start = self._file.mark()
+        views, buffers = len(self.buffers), len(self.pickle_buffers)
+
+        def back() -> Memo:
+            self._file.back_to(start)
+            del self.pickle_buffers[buffers:]
+            self.keep(self.record)  # losses are known by their ids
+            return self._memo_before(holder)
+
         try:
-            self.dump(value)
-            if self._deferred is not None:
-                self._write_deferred(self._deferred)
-        except RecursionError:
-            raise NameFailedError(name, TOO_DEEP) from None
-        except Hung as hung:
-            raise NameFailedError(name, str(hung)) from None
+            if self._deep is None:
+                try:
+                    with bounded_recursion():
+                        self.dump(holder)
+                except RecursionError:
+                    self._go_deep(back())
+                    self.record = record = NameRecord(name)
+            if self._deep is not None:
+                self._deep.dump(holder)
+                self._come_up()
         except (GkewsError, MemoryError):
             raise
         except BaseException as error:
             if interrupted():
                 raise KeyboardInterrupt from error
-            raise NameFailedError(
-                name, f"it could not be kept: {reduction.one_line(error)}"
-            ) from error
-        finally:
-            sys.setrecursionlimit(limit)
-        record.graph_bytes = self._file.tell() - position
+            memo = back()
+            if self._deep is None:
+                self.memo = memo
+            else:
+                self._deep.memo = memo
+                self._come_up()
+            reason = f"it could not be kept: {reduction.one_line(error)}"
+            hung = isinstance(error, Hung)
+            raise NameFailedError(name, str(error) if hung else reason) from error
+        record.graph_bytes = self._file.tell() - start.position
         record.buffer_bytes = self.buffers.nbytes(views)
         return record
 
-    def _write_deferred(self, deferred: list[tuple[Any, Any]]) -> None:
-        while deferred:
-            self.dump(deferred.pop())
-        self.dump(None)
+    def _memo_before(self, holder: list[Any]) -> Memo:
+        """The memo without what was written since `holder` was begun."""
+        memo: Memo = self._deep.memo if self._deep is not None else self.memo.copy()
+        known = memo.get(id(holder))
+        if known is None:
+            return memo
+        return {key: entry for key, entry in memo.items() if entry[0] < known[0]}
+
+    def _go_deep(self, memo: Memo) -> None:
+        """From here on write without recursion."""
+        self._handovers += 1
+        self._deep = DeepPickler(
+            self._file,
+            memo,
+            describe=self.reducer_override,
+            buffer_callback=self._buffer,
+            check=self._check,
+        )
+
+    def _come_up(self) -> None:
+        """Back to the C pickler, while that is worth it."""
+        if self._deep is not None and self._handovers < _HANDOVERS:
+            self.memo = self._deep.memo
+            self._deep = None
 
     def lose(self, name: str, value: Any, loss: Loss) -> NameRecord:
         """Write a placeholder for the whole of `name`."""
         self.record = record = NameRecord(name)
         self._top = value
         full = self._note_loss(value, loss)
-        self.dump(Lost(full))
+        (self._deep or self).dump([Lost(full)])
         return record
 
     # ---- what the reducers use ----
@@ -230,7 +263,13 @@ class GraphWriter(pickle.Pickler):
         except BaseException as error:
             if interrupted():  # whatever the object's code made of it, the user wants an end
                 raise KeyboardInterrupt from error
+            self._too_deep(error)
             return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
+
+    def _too_deep(self, error: BaseException) -> None:
+        """Raise `error` if it may come from how deep the C pickler stands, not from the object."""
+        if isinstance(error, RecursionError) and self._deep is None:
+            raise error
 
     def lost_leaf(self, obj: Any, loss: Loss) -> Reduced:
         """Note that `obj` is lost, and the reduce of its placeholder."""
@@ -270,6 +309,7 @@ class GraphWriter(pickle.Pickler):
         except (Exception, KeyboardInterrupt) as error:
             if interrupted():
                 raise KeyboardInterrupt from error
+            self._too_deep(error)
             return self.lost_leaf(obj, kinds.loss_for(obj, reduction.one_line(error)))
         if rv is NotImplemented and not issubclass(cls, (type, types.FunctionType)):
             return self.guarded(obj)
@@ -294,7 +334,7 @@ class GraphWriter(pickle.Pickler):
                 obj.__reduce_ex__(5)
             except Exception:
                 return reduction.reduce_guarded
-            return GraphWriter.shell_first if self._pieces else None
+            return None
         return reduction.reduce_guarded
 
     def _own_reduce(self, obj: Any) -> Any:
@@ -319,15 +359,6 @@ class GraphWriter(pickle.Pickler):
             if found is obj:
                 return rebuild.attribute, (module, path)
         raise pickle.PicklingError(f"it is not found as {path!r} in its module")
-
-    def shell_first(self, obj: Any) -> Any:
-        """In pieces: an empty shell of a plain object now, its state later, so that a long chain
-        of objects needs no deep recursion."""
-        rv = obj.__reduce_ex__(5)
-        if self._deferred is None or len(rv) < 3 or rv[2] is None:
-            return rv
-        self._deferred.append((obj, rv[2]))
-        return (*rv[:2], None, *rv[3:5])
 
     def _buffer(self, buffer: pickle.PickleBuffer) -> bool:
         """buffer_callback: False takes the buffer out of the stream."""

@@ -29,8 +29,8 @@ _KEEPS = "Nothing was loaded and the checkpoint was not changed."
 class Manifest:
     """Everything about one checkpoint but its bytes.
 
-    `names`: in graph order, {"name", "kind": "variable" | "extra" | "item" | "process", "pieces":
-    bool}; a variable is the "at"-th of the namespace; an item ("of", "key") belongs to the
+    `names`: in graph order, {"name", "kind": "variable" | "extra" | "item" | "process"}; a
+    variable is the "at"-th of the namespace; an item ("of", "key") belongs to the
     dictionary of the extra before it. `variables`: the rows of `survives`. `blocks`: for each
     block the indexes of its chunks. `views`: (block, offset, nbytes, alone). `lost` and `rebuilt`:
     rows {"name", "reason", "cell"} as users see them.

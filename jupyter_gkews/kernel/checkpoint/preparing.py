@@ -80,7 +80,7 @@ def prepare(
     captured = process_state.capture()
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     progress("graph", 0, 0)
-    got = _collect(subject, store, staging, captured, check, refused)
+    got = _collect(subject, store, staging, captured, progress, check, refused)
     captured.tell_open_files(got.writer.reopened)
     state = dict(captured.state)
     state["sources"] = functions.sources(got.writer.source_files)
@@ -110,29 +110,26 @@ def _collect(
     store: CheckpointStore,
     staging: Staging,
     captured: process_state.Captured,
+    progress: Progress,
     check: Callable[[], None],
     refused: Mapping[str, Loss],
 ) -> Collected:
-    opened: list[Any] = []
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(os.open(staging.graph, flags, 0o600), "wb", buffering=1 << 20) as opened:
 
-    def open_graph() -> GraphFile:
-        for file in opened:
-            file.close()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        opened[:] = [os.fdopen(os.open(staging.graph, flags, 0o600), "wb", buffering=1 << 20)]
-        return GraphFile(opened[0], lambda error: as_typed(error, store.root))
+        def check_and_tell() -> None:
+            check()
+            if file.tell():
+                progress("graph", file.tell(), 0)
 
-    try:
+        file = GraphFile(opened, lambda error: as_typed(error, store.root), check_and_tell)
         return collect(
             subject.user_ns,
             hidden=subject.hidden,
             extras=subject.extras,
             objects=captured.objects,
             cell_of=subject.cell_of,
-            open_graph=open_graph,
-            check=check,
+            file=file,
+            check=check_and_tell,
             refused=refused,
         )
-    finally:
-        for file in opened:
-            file.close()

@@ -114,12 +114,7 @@ class GraphReader:
                 load_next(unpickler)
             for number, entry in enumerate(self._manifest.names):
                 self._name = entry["name"]
-                value = load_next(unpickler)
-                while entry.get("pieces"):
-                    piece = load_next(unpickler)
-                    if piece is None:
-                        break
-                    self.set_state(*piece)
+                (value,) = load_next(unpickler)
                 if entry["kind"] == "variable":
                     self._before.setdefault(self._name, self._user_ns.get(self._name, _UNBOUND))
                     self._user_ns[self._name] = value
@@ -136,15 +131,6 @@ class GraphReader:
             else:
                 self._user_ns[name] = value
         self._before.clear()
-
-    def set_state(self, obj: Any, state: Any) -> None:
-        """The state of an object whose shell came first."""
-        if isinstance(obj, Lost):
-            return
-        if not self.lenient:
-            rebuild.set_state(obj, state)
-        else:
-            self.call_leaf(rebuild.set_state, (obj, state))
 
     # ---- failures ----
 
