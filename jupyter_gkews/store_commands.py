@@ -7,12 +7,16 @@ what they load just now. Never unpickles anything.
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from .errors import GkewsError
+from .kernel.checkpoint import transfer
+from .kernel.checkpoint import trust as trusting
 from .kernel.checkpoint.store import CheckpointStore
 from .lifecycle.records import PausedRecords
 from .lifecycle.shelf import needed
@@ -44,6 +48,20 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="N",
         help="remove also checkpoints without a name but the newest N of each kernel",
     )
+    command.set_defaults(without_server=True)
+    command = add("trust", trust, "sign a checkpoint of other origin, to load it", where)
+    command.add_argument("checkpoint", help="its id in the store, or what `export` wrote elsewhere")
+    command.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    command.add_argument(
+        "--altered", action="store_true", help="also if it was changed after it was signed"
+    )
+    command.set_defaults(without_server=True)
+    command = add("export", export, "write a checkpoint to a folder or a .tar file", where)
+    command.add_argument("checkpoint", help="its id")
+    command.add_argument("path", type=Path, help="the new folder, or file that ends in .tar")
+    command.set_defaults(without_server=True)
+    command = add("import", import_, "take an exported checkpoint into the store", where)
+    command.add_argument("path", type=Path, help="the folder or tar file")
     command.set_defaults(without_server=True)
 
 
@@ -87,6 +105,102 @@ def _print_collected(report: dict[str, Any]) -> None:
     print(f"{size(report['bytes_freed'])} {would}freed.")
     if report["stays"]:
         print(report["stays"])
+
+
+def trust(options: argparse.Namespace, among: list[Server]) -> None:
+    """Say what a checkpoint is, ask, and sign it."""
+    store = the_store(options, among)
+    checkpoint, imported = options.checkpoint, None
+    path = Path(checkpoint).expanduser()
+    if path.exists() and (path.is_file() or os.sep in checkpoint or checkpoint.startswith(".")):
+        if path.resolve().parent == (store.root / "checkpoints").resolve():
+            checkpoint = path.resolve().name
+        else:
+            imported = transfer.import_(store, path)
+            checkpoint = imported["id"]
+    told = trusting.describe(store, checkpoint)
+    if told["signature"] == "yours":
+        if not options.json:
+            print(f"Checkpoint {checkpoint} is signed with your key already.")
+        else:
+            print_json(store.summary(checkpoint))
+        return
+    _print_untrusted(told, sys.stderr if options.json else sys.stdout)
+    if not options.yes and not _agreed(f"Trust checkpoint {checkpoint}? [y/N] "):
+        raise GkewsError(
+            "cancelled",
+            f"Checkpoint {checkpoint} was not trusted.",
+            "It is in the store, and is not loaded." if imported else "It was not changed.",
+        )
+    summary = trusting.trust(store, checkpoint, altered=options.altered)
+    if options.json:
+        print_json(summary)
+    else:
+        print(f"Checkpoint {checkpoint} is whole, and signed with your key now.")
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise GkewsError(
+            "bad_request",
+            "There is nobody to ask: this is no terminal.",
+            "Nothing was trusted. Say --yes if you know the checkpoint.",
+        )
+    return input(question).strip().lower() in ("y", "yes")
+
+
+def _print_untrusted(told: dict[str, Any], out: TextIO) -> None:
+    names = told["names"]
+    lines = [
+        f"Checkpoint {told['id']}" + (f" {told['name']!r}" if told["name"] else ""),
+        f"  signature   {told['signature']}" + (f" ({told['key']})" if told["key"] else ""),
+        f"  made        {local_time(told['created'])}, Python {told['python'] or '?'}"
+        f", {told['platform'] or '?'}",
+        f"  notebook    {told['notebook'] or '-'}",
+        f"  size        {size((told['bytes'] or {}).get('total'))}",
+        f"  variables   {', '.join(names[:20])}" + (" ..." if len(names) > 20 else ""),
+        f"  imports     {', '.join(told['modules'][:20])}"
+        + (" ..." if len(told["modules"]) > 20 else ""),
+    ]
+    lines += [f"  refers to   {path}" for path in told["needs"]]
+    lines.append("All this is what it says of itself. Loading it runs code that it holds.")
+    print("\n".join(map(printable, lines)), file=out)
+
+
+def export(options: argparse.Namespace, among: list[Server]) -> None:
+    """Write a checkpoint to a folder or tar file."""
+    store = the_store(options, among)
+    done = transfer.export(store, options.checkpoint, options.path.expanduser().absolute())
+    if options.json:
+        print_json(done)
+        return
+    print(f"{done['path']}: {size(done['bytes'])}.")
+    _print_needs(done["needs"])
+
+
+def import_(options: argparse.Namespace, among: list[Server]) -> None:
+    """Take a checkpoint into the store."""
+    store = the_store(options, among)
+    done = transfer.import_(store, options.path.expanduser().absolute())
+    signature = trusting.describe(store, done["id"])["signature"]
+    if options.json:
+        print_json({**done, "signature": signature})
+        return
+    print(f"Checkpoint {done['id']}: {size(done['bytes'])}, {size(done['new'])} of it new here.")
+    _print_needs(done["needs"])
+    if signature != "yours":
+        print(f"It is not trusted yet. If you know where it comes from: "
+              f"jupyter gkews trust {done['id']}")  # fmt: skip
+
+
+def _print_needs(paths: list[str]) -> None:
+    for path in paths:
+        print(f"It refers to {printable(path)}, which does not travel with it.")
+
+
+def printable(text: str) -> str:
+    """Text of unknown origin, without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 # -- which store -----------------------------------------------------------------------------

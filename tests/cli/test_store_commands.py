@@ -150,3 +150,61 @@ def test_gc_goes_through_the_server_that_has_the_store(
     said = gkews("gc", "--store", server.store, "--older-than", "0s")
     assert "5.0 kB freed" in said.out and not path.exists()
     assert kernel.run("x + 1") == "42"
+
+
+@pytest.mark.parametrize("name", ["out", "out.tar"])
+def test_a_checkpoint_goes_from_one_user_to_another_and_is_trusted_by_its_path(
+    gkews: Gkews, store: CheckpointStore, tmp_path: Path, name: str
+) -> None:
+    said = gkews("export", "one", tmp_path / name)
+    assert said.code == 0 and str(tmp_path / name) in said.out, said.err
+    mine = CheckpointStore(tmp_path / "mine")
+    said = gkews("trust", tmp_path / name, "--store", mine.root)
+    assert said.code == 1 and "bad_request" in said.err and "--yes" in said.err
+    assert "of another key" in said.out and "variables   x" in said.out
+    assert "runs code" in said.out
+    assert mine.summaries()[0]["error"]["reason"] == "checkpoint_foreign_key"
+    said = gkews("trust", tmp_path / name, "--yes", "--store", mine.root)
+    assert said.code == 0 and "signed with your key now" in said.out, said.err
+    assert mine.summary("one")["counts"]["kept"] == 1
+    assert "already" in gkews("trust", "one", "--store", mine.root).out
+    assert gkews("trust", "one", "--store", mine.root, "--json").json["id"] == "one"
+
+
+def test_an_answer_decides_about_trust(
+    gkews: Gkews, store: CheckpointStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gkews("export", "one", tmp_path / "out.tar")
+    mine = CheckpointStore(tmp_path / "mine")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for answer, code in (("", 1), ("no", 1), ("y", 0)):
+        monkeypatch.setattr("builtins.input", lambda _question, answer=answer: answer)
+        assert gkews("trust", tmp_path / "out.tar", "--store", mine.root).code == code
+    assert mine.summary("one")["error"] is None
+
+
+def test_import_says_that_it_is_not_trusted_yet(
+    gkews: Gkews, store: CheckpointStore, tmp_path: Path
+) -> None:
+    gkews("export", "one", tmp_path / "out")
+    said = gkews("import", tmp_path / "out", "--store", tmp_path / "mine")
+    assert said.code == 0 and "jupyter gkews trust one" in said.out
+    said = gkews("import", tmp_path / "out", "--store", tmp_path / "mine", "--json")
+    assert said.json["signature"] == "of another key" and said.json["new"] == 0
+    said = gkews("import", tmp_path / "nothing")
+    assert said.code == 1 and "bad_request" in said.err and "hint: " in said.err
+    said = gkews("export", "nothing", tmp_path / "x")
+    assert said.code == 1 and "checkpoint_not_found" in said.err
+    assert gkews("trust", "../one", "--yes").code == 1
+
+
+def test_what_a_stranger_wrote_cannot_command_the_terminal(
+    gkews: Gkews, store: CheckpointStore, tmp_path: Path
+) -> None:
+    path = store.directory("one") / "manifest.json"
+    content = json.loads(path.read_text())
+    content["manifest"]["notebook"] = "x\x1b]0;owned\x07\nall is well"
+    path.write_text(json.dumps(content))
+    said = gkews("trust", "one")
+    assert "\x1b" not in said.out and "\x07" not in said.out
+    assert "changed after it was signed" in said.out

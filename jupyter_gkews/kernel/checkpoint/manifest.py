@@ -137,21 +137,23 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
         raise GkewsError(
             "checkpoint_unsigned",
             f"Checkpoint {where} carries no signature.",
-            f"{_KEEPS} A checkpoint is code: one that nobody signed is not loaded.",
+            f"{_KEEPS} A checkpoint is code: one that nobody signed is not loaded. If you know "
+            f"where it comes from: jupyter gkews trust {where}",
         )
     if key is None:
         raise GkewsError(
             "checkpoint_foreign_key",
             f"The signature of checkpoint {where} cannot be checked: the store's key is missing "
             "or damaged.",
-            f"{_KEEPS} Bring the file `key` of the store's folder back, from a backup say.",
+            f"{_KEEPS} Bring the file `key` of the store's folder back, from a backup say. If "
+            f"there is none, and you know the checkpoint: jupyter gkews trust {where}",
         )
     if signature.get("key") != key_id(key):
         raise GkewsError(
             "checkpoint_foreign_key",
             f"Checkpoint {where} was signed with another key than this store's.",
-            f"{_KEEPS} If it is yours, bring the key back that the store had then; if another "
-            "user made it, load it on that account only.",
+            f"{_KEEPS} A checkpoint is code. If you know where it comes from: "
+            f"jupyter gkews trust {where}",
         )
     content = outer.get("manifest")
     known = Manifest.__dataclass_fields__

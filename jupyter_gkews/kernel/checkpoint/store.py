@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
-from . import chunks, locks, sweep
-from .manifest import Manifest, make_key, parse, read_key, unchecked
+from . import access, chunks, locks, sweep
+from .manifest import Manifest, make_key, parse, unchecked
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Errors of a full disk.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class CheckpointStore:
@@ -50,9 +51,15 @@ class CheckpointStore:
             raise self.with_offer(error, checkpoint) from None
 
     def _manifest(self, checkpoint: str) -> Manifest:
-        return parse(self._manifest_bytes(checkpoint), read_key(self.root), checkpoint)
+        return parse(self.manifest_bytes(checkpoint), self.key(), checkpoint)
 
-    def _manifest_bytes(self, checkpoint: str) -> bytes:
+    def key(self) -> bytes | None:
+        """The signing key, None if there is none that is whole. Raises checkpoint_foreign_key if
+        other users can write to it."""
+        return access.trusted_key(self.root)
+
+    def manifest_bytes(self, checkpoint: str) -> bytes:
+        """manifest.json as it is, not to be believed; checkpoint_not_found, checkpoint_damaged."""
         directory = self.directory(checkpoint)
         try:
             return (directory / "manifest.json").read_bytes()
@@ -77,7 +84,7 @@ class CheckpointStore:
         if error.reason != "checkpoint_damaged":
             return error
         try:
-            whose = unchecked(self._manifest_bytes(checkpoint))
+            whose = unchecked(self.manifest_bytes(checkpoint))
         except GkewsError:
             whose = {}
         kernel, notebook = (whose.get("kernel") or {}).get("id"), whose.get("notebook")
@@ -131,7 +138,7 @@ class CheckpointStore:
     def _unchecked_sequence(self, checkpoint: str) -> int:
         """Good enough to say where in a list something unreadable stands."""
         try:
-            number = unchecked(self._manifest_bytes(checkpoint)).get("sequence")
+            number = unchecked(self.manifest_bytes(checkpoint)).get("sequence")
         except GkewsError:
             return 0
         return number if isinstance(number, int) else 0
@@ -183,11 +190,12 @@ class CheckpointStore:
 
     # ---- writing ----
 
-    def prepare(self) -> bytes:
+    def prepare(self, *, new_key: bool = False) -> bytes:
         """Make the directories (0700) and the key (0600) if needed; returns the signing key.
 
-        No new key is made beside checkpoints: they could not be trusted any more. Raises
-        store_not_writable or disk_full.
+        No new key is made beside checkpoints, which could not be trusted any more, unless
+        `new_key`: then one takes the place of a key that is lost. Raises store_not_writable
+        (also where the store cannot be kept from others), disk_full, checkpoint_foreign_key.
         """
         with self.writing():
             for directory in (self.root, self.root / "chunks", self.root / "checkpoints"):
@@ -198,19 +206,26 @@ class CheckpointStore:
                     except FileExistsError:
                         continue
                     chunks.fsync_file(directory.parent)
-            if read_key(self.root) is None and self._has_manifests():
+            access.make_private(self.root)
+            if self.key() is None and self._has_manifests():
                 # asked again: another process makes its key before its first checkpoint
-                if (key := read_key(self.root)) is not None:
+                if (key := self.key()) is not None:
                     return key
-                raise GkewsError(
-                    "store_not_writable",
-                    f"The signing key {self.root / 'key'} is missing or damaged, and the store "
-                    "holds checkpoints that were signed with it.",
-                    "Nothing was written; the kernel runs on. Bring the key back, from a backup "
-                    "say. To give those checkpoints up, delete them and what is left of the key, "
-                    "or set another store directory.",
-                )
-            return make_key(self.root)
+                if not new_key:
+                    raise GkewsError(
+                        "store_not_writable",
+                        f"The signing key {self.root / 'key'} is missing or damaged, and the store "
+                        "holds checkpoints that were signed with it.",
+                        "Nothing was written; the kernel runs on. Bring the key back, from a "
+                        "backup say. Without one, `jupyter gkews trust ID` makes a new key and "
+                        "signs a checkpoint that you know with it.",
+                    )
+                if os.path.lexists(self.root / "key"):
+                    os.rename(self.root / "key", self.root / f"key.damaged-{os.urandom(4).hex()}")
+            make_key(self.root)
+            key = self.key()
+            assert key is not None
+            return key
 
     def _has_manifests(self) -> bool:
         return any((entry / "manifest.json").exists() for entry in self.directories())
@@ -266,7 +281,7 @@ class CheckpointStore:
 
 def as_typed(error: OSError, root: Path) -> GkewsError:
     """disk_full or store_not_writable for an error while writing to the store."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return GkewsError(
             "disk_full",
             f"The disk of the checkpoint store {root} is full.",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import GkewsError
 from . import chunks, locks
-from .manifest import read_key, tells_its_chunks
+from .manifest import tells_its_chunks
 
 if TYPE_CHECKING:
     from .store import CheckpointStore
@@ -146,7 +146,7 @@ def mark(store: CheckpointStore, going: set[str]) -> tuple[set[str], list[str], 
     used: set[str] = set()
     unknown: list[str] = []
     nbytes = 0
-    key = read_key(store.root)
+    key = store.key()
     for directory in store.directories():
         if directory.name in going:
             continue
