@@ -85,6 +85,7 @@ class Buffers:
         self._views: list[View] = []
         self._owners: list[Any] = []
         self._index: dict[tuple[str, int, int, str], int] = {}
+        self._shared: set[int] = set()  # views that several objects have: none has it alone
 
     def __len__(self) -> int:
         return len(self._views)
@@ -101,6 +102,8 @@ class Buffers:
             index = self._index[key] = len(self._views)
             self._views.append(View(space, address, nbytes, consumer))
             self._owners.append(owner)
+        else:
+            self._shared.add(index)
         return index
 
     def nbytes(self, start: int = 0) -> int:
@@ -151,10 +154,11 @@ class Buffers:
             owner = self._owners[group.members[0]]
             block.pieces.append(Piece(group.space, group.start, nbytes, offset, owner))
             block.nbytes = offset + nbytes
-            alone = int(len(group.members) == 1 and nbytes < BIG and not group.space)
+            alone = len(group.members) == 1 and nbytes < BIG and not group.space
+            alone = alone and group.members[0] not in self._shared
             for i in group.members:
                 view = self._views[i]
-                views[i] = (number, offset + view.address - group.start, view.nbytes, alone)
+                views[i] = (number, offset + view.address - group.start, view.nbytes, int(alone))
         return Layout(blocks, views)
 
 

@@ -80,7 +80,12 @@ def name_of_file(path: Path, algorithm: str) -> str:
 
 def quick_of(data: Any) -> str | None:
     """xxh3-128 of `data`: tells change apart at memory speed; None without xxhash."""
-    return str(_xxhash.xxh3_128_hexdigest(data)) if _xxhash is not None else None
+    if _xxhash is None:
+        return None
+    # The function that does it in one call keeps the interpreter lock, `update` lets it go.
+    digest = _xxhash.xxh3_128()
+    digest.update(data)
+    return str(digest.hexdigest())
 
 
 def matches(data: Any, chunk: Chunk, *, full: bool) -> bool:
@@ -164,6 +169,34 @@ def write_past_cache(path: Path, aligned: Any, nbytes: int) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def aligned_buffer() -> mmap.mmap:
+    """Memory for one chunk, page-aligned."""
+    return mmap.mmap(-1, CHUNK)
+
+
+def read_past_cache(path: Path, aligned: mmap.mmap, nbytes: int) -> memoryview:
+    """The bytes of a file of at most `nbytes` (of a chunk), from the disk itself where the file
+    system can, in the buffer `aligned`; fewer if the file is shorter. Raises OSError."""
+    direct = getattr(os, "O_DIRECT", 0)
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
+    try:
+        fd = os.open(path, flags | direct)
+    except OSError as error:
+        if not direct or error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+        fd = os.open(path, flags)
+    try:
+        view, done = memoryview(aligned), 0
+        while done < nbytes:
+            got = os.readv(fd, [view[done:]])
+            done += got
+            if got % mmap.PAGESIZE or not got:  # the end
+                break
+        return view[: min(done, nbytes)]
+    finally:
+        os.close(fd)
 
 
 def _no_direct(path: Path, error: OSError) -> bool:

@@ -1,187 +1,242 @@
 """What a value looks like, in a few bytes: compared between the kernel and a test load.
 
 Says "different" only where something that must be equal is not: it leaves out what may differ
-for good reasons (identities, hash order, caches of objects with a state of their own). It looks
-at samples of big memory, whose bytes the hashes of the chunks cover.
+for good reasons (identities, the order of sets, caches of objects with a state of their own) and
+runs none of the user's code. Where memory lies it tells by places.py, whose bytes the hashes of
+the chunks cover.
 """
 
 from __future__ import annotations
 
 import builtins
 import hashlib
-import sys
-import types
-from collections import OrderedDict, deque
-from typing import Any
+import marshal
+from collections.abc import Iterable
+from typing import Any, Callable
 
+from .looks import ATOMS, LOOKS, Look, look_of
 from .placeholders import Lost
+from .places import Places
 from .rebuilders import by_others, types_of_ours
 from .singletons import StandIn, process_objects
 
-#: Objects looked at a name, elements of one container, levels of nesting.
-BUDGET = 4000
-WIDTH = 200
-DEPTH = 12
-_SAMPLE = 64
+#: Objects of one name that are looked at before the time is looked at again.
+_LOOK_AT_CLOCK = 512
+#: Objects that are looked at in each name although the time is up.
+LEAST = 500
+#: Elements of a container of plain values that are written at once.
+_SLICE = 1 << 15
+#: Levels of sets in sets.
+_NESTED = 8
 
 
 class Fingerprints:
     """Fingerprints of the names of one namespace, taken in graph order.
 
-    `lost` holds the ids of objects that the checkpoint replaced by placeholders. Objects met
-    again are named by the order of their first meeting, so that shared objects stay shared.
+    `lost` holds the ids of objects that the checkpoint replaced by placeholders; `places` knows
+    the memory of the checkpoint. Objects met again are named by the order of their first meeting,
+    so that shared objects stay shared. Once `late()`, which is asked often and may raise, no more
+    than LEAST objects a name are looked at.
     """
 
-    def __init__(self, user_ns: dict[str, Any], lost: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        user_ns: dict[str, Any],
+        lost: frozenset[int] = frozenset(),
+        *,
+        places: Places | None = None,
+        late: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.places = places or Places()
         self._lost = lost
         self._process = process_objects()
         self._rebuilt = types_of_ours()
         self._namespaces = (id(user_ns), id(vars(builtins)))
-        self._met: dict[int, tuple[int, int]] = {}
-        self._name = 0
-        self._position = 0
+        self._looks: dict[type, Look | None] = dict(LOOKS)
+        self._late = late
+        self._met: dict[Any, tuple[int, int]] = {}
         self._kept: list[Any] = []
-        self._budget = 0
-        self._hash = hashlib.blake2b(digest_size=8)
+        self._nested = 0
+        self._name = -1
+        self._position = 0
+        self._stack: list[Any] = []
+        self._words: list[str] = []
+        self._positions: list[int] = []
+        self._refers: set[int] = set()
 
-    def of(self, value: Any) -> str:
-        """The fingerprint of the next name's value."""
+    def of(self, value: Any, limit: int | None = None) -> list[Any]:
+        """The fingerprint of the next name's value, as JSON can carry it.
+
+        [all that was seen, the same without positions in other names, other names in which
+        something was met, number of objects looked at before it was cut off or None]. It is cut
+        off after `limit` objects, or when the time is up.
+        """
         self._name += 1
         self._position = 0
-        self._budget = BUDGET
-        self._hash = hashlib.blake2b(digest_size=8)
-        self._walk(value, 0)
-        return self._hash.hexdigest()
+        self._words, self._positions, self._refers = [], [], set()
+        self._all, self._loose = _hash(), _hash()
+        if id(value) in self._lost:
+            self.say("lost")
+        else:
+            self._stack = [value]
+        cut = self._walk(limit)
+        self._flush()
+        return [self._all.hexdigest(), self._loose.hexdigest(), sorted(self._refers), cut]
 
-    def _say(self, *words: Any) -> None:
-        for word in words:
-            self._hash.update(str(word).encode("utf-8", "backslashreplace"))
-            self._hash.update(b"\0")
+    def _walk(self, limit: int | None) -> int | None:
+        stack, looks, count = self._stack, self._looks, 0
+        while stack:
+            if limit is not None:
+                if count >= limit:
+                    return count
+            elif not count % _LOOK_AT_CLOCK and self._late() and count >= LEAST:
+                return count
+            count += 1
+            obj = stack.pop()
+            cls = type(obj)
+            try:
+                look = looks[cls]
+            except KeyError:
+                look = looks[cls] = look_of(cls, self._rebuilt)
+            if look is not None and look.atom:
+                self._words.append(look.write(obj))
+            else:
+                self._look(obj, cls, look)
+            if len(self._words) > 4096:
+                self._flush()
+        return None
 
-    def _walk(self, obj: Any, depth: int) -> None:
-        self._budget -= 1
-        if self._budget < 0 or depth > DEPTH:
-            self._say("...")
-            return
-        cls = type(obj)
-        if cls is Lost or id(obj) in self._lost:
-            self._say("lost")
+    def _look(self, obj: Any, cls: type, look: Look | None) -> None:
+        number = id(obj)
+        if cls is Lost or number in self._lost:
+            self._words.append("lost")
         elif by_others(obj):
-            self._say("made by a rebuilder")
-        elif cls is StandIn or id(obj) in self._process:
-            self._say("of the process")
-        elif cls in (int, float, complex, bool, type(None)):
-            self._say(cls.__name__, repr(obj) if cls is not int or abs(obj) < 1 << 64 else hex(obj))
-        elif cls in (str, bytes, bytearray):
-            data = obj.encode("utf-8", "surrogatepass") if cls is str else obj
-            self._say(cls.__name__, len(obj), hashlib.blake2b(data, digest_size=8).hexdigest())
-        elif cls is tuple:
-            self._say("tuple", len(obj))
-            for item in obj[:WIDTH]:
-                self._walk(item, depth + 1)
-        elif cls in (set, frozenset):
-            self._say(cls.__name__, len(obj))
-        elif issubclass(cls, type):
-            self._say("class", obj.__name__, [base.__name__ for base in obj.__mro__])
-        elif issubclass(cls, types.ModuleType):
-            self._say("module", obj.__name__)
-        elif cls is types.FunctionType:
-            self._say("function", obj.__name__, len(obj.__code__.co_code), obj.__code__.co_names)
-        elif id(obj) in self._namespaces:
-            self._say("namespace", self._namespaces.index(id(obj)))
+            self._words.append("made by a rebuilder")
+        elif cls is StandIn or number in self._process:
+            self._words.append("of the process")
+        elif number in self._namespaces:
+            self.say("namespace", self._namespaces.index(number))
         elif not self._again(obj):
             try:
-                self._open(obj, cls, depth)
+                if look is None:
+                    self.say(cls.__qualname__)
+                else:
+                    look.open(self, obj, cls)
             except Exception:  # an object that cannot even be looked at, here or there
-                self._say("unreadable")
+                self.say("unreadable")
 
     def _again(self, obj: Any) -> bool:
         """Whether the object was met before (then that is all that is said about it)."""
-        met = self._met.get(id(obj))
-        if met is not None:
-            # Within a name by position; across names only the name: one that differs must not
-            # make all that follow differ.
-            name, position = met
-            self._say("again", position if name == self._name else f"in {name}")
-            return True
-        self._met[id(obj)] = (self._name, self._position)
-        self._position += 1
         self._kept.append(obj)
-        return False
+        return self._met_again(id(obj))
 
-    def _open(self, obj: Any, cls: type, depth: int) -> None:
-        # An iterator may come back as another kind of iterator over the same rest.
-        self._say("iterator" if hasattr(cls, "__next__") else cls.__qualname__)
-        if cls in (list, deque):
-            self._say(len(obj))
-            for _, item in zip(range(WIDTH), obj):
-                self._walk(item, depth + 1)
-        elif cls in (dict, OrderedDict):
-            self._mapping(obj, depth)
-        elif self._array(obj, cls) or self._tensor(obj, cls) or self._module(obj, cls, depth):
+    def memory(self, address: int) -> None:
+        """Say whether this memory was met before, in an object that still holds it."""
+        if not self._met_again(("memory", address)):
+            self.say("its own memory")
+
+    def _met_again(self, key: Any) -> bool:
+        met = self._met.get(key)
+        if met is None:
+            self._met[key] = (self._name, self._position)
+            self._position += 1
+            return False
+        name, position = met
+        if name == self._name:
+            self.say("again", position)
+        else:
+            # One name that differs must not make all that follow differ: see `differing`.
+            self.say("again in", name)
+            self._refers.add(name)
+            self._positions.append(position)
+        return True
+
+    def _flush(self) -> None:
+        data = "\0".join(self._words).encode("utf-8", "backslashreplace") + b"\1"
+        self._loose.update(data)
+        self._all.update(data)
+        self._all.update(repr(self._positions).encode())
+        self._words.clear()
+        self._positions.clear()
+
+    # ---- what looks say ----
+
+    def say(self, *words: Any) -> None:
+        """Add words."""
+        self._words.extend(map(str, words))
+
+    def then(self, *parts: Any) -> None:
+        """Look at these objects next, in this order. They must live as long as what holds them."""
+        self._stack.extend(reversed(parts))
+
+    def then_all(self, parts: Iterable[Any], length: int) -> None:
+        """Look at the elements of a container; those that are all plain values at once."""
+        found = list(parts)  # a thread of the user's may change it meanwhile
+        self.say(length)
+        if set(map(type, found)) <= ATOMS:
+            for start in range(0, len(found), _SLICE):
+                # version 2: by value alone, neither identities nor what is interned
+                data = marshal.dumps(found[start : start + _SLICE], 2)
+                self._words.append(hashlib.blake2b(data, digest_size=8).hexdigest())
+        else:
+            found.reverse()
+            self._stack.extend(found)
+
+    def then_mapping(self, mapping: Any) -> None:
+        """Look at the keys and values of a dictionary, in its order."""
+        items = list(dict.items(mapping))
+        self.then_all([key for key, _ in items], len(items))
+        self.then_all([value for _, value in items], len(items))
+
+    def without_order(self, elements: Any) -> None:
+        """Say the elements of a set, whatever their order: each by itself."""
+        found = list(elements)
+        self.say(len(found))
+        if set(map(type, found)) <= ATOMS:
+            total = 0
+            for element in found:
+                digest = hashlib.blake2b(marshal.dumps(element, 2), digest_size=8).digest()
+                total += int.from_bytes(digest, "little")
+            self.say(total & (1 << 64) - 1)
             return
-        elif _default_state(cls) and not issubclass(cls, self._rebuilt):
-            attributes = getattr(obj, "__dict__", None)
-            if type(attributes) is dict:
-                self._mapping(attributes, depth)
+        told: list[str] = []
+        fresh: dict[str, list[Any]] = {}
+        for element in found:
+            met = self._met.get(id(element))
+            if met is None:
+                fresh.setdefault(self._alone(element), []).append(element)
+            else:
+                told.append(f"again {met if met[0] == self._name else met[0]}")
+        self._words.extend(sorted(told))
+        for text in sorted(fresh):
+            self.say(text, len(fresh[text]))
+            for element in fresh[text]:  # those that look the same have one position
+                if type(element) not in ATOMS:
+                    self._met[id(element)] = (self._name, self._position)
+                    self._kept.append(element)
+            self._position += 1
 
-    def _mapping(self, mapping: dict[Any, Any], depth: int) -> None:
-        self._say(len(mapping))
-        for _, (key, value) in zip(range(WIDTH), list(mapping.items())):
-            self._walk(key, depth + 1)
-            self._walk(value, depth + 1)
-
-    def _array(self, obj: Any, cls: type) -> bool:
-        numpy: Any = sys.modules.get("numpy")
-        if numpy is None or not issubclass(cls, getattr(numpy, "ndarray", ())):
-            return False
-        flags = obj.flags
-        self._say(str(obj.dtype), obj.shape, flags.writeable)
-        if not obj.dtype.hasobject and obj.size and cls is numpy.ndarray:
-            step = max(1, obj.size // _SAMPLE)
-            picks = [obj.flat[i].tobytes().hex() for i in range(0, obj.size, step)]
-            self._say(*picks)
-        return True
-
-    def _tensor(self, obj: Any, cls: type) -> bool:
-        torch: Any = sys.modules.get("torch")
-        if torch is None or not issubclass(cls, getattr(torch, "Tensor", ())):
-            return False
-        # Sizes of a jagged tensor are symbols, numbered by the process.
-        self._say(str(obj.dtype), obj.dim() if obj.is_nested else tuple(obj.shape))
-        plain = obj.layout is torch.strided and not obj.is_quantized and not obj.is_nested
-        if plain and obj.device.type == "cpu" and not obj.is_conj() and obj.numel():
-            self._say(obj.stride(), obj.requires_grad if obj.is_leaf else False)
-            raw = torch.empty(0, dtype=torch.uint8).set_(obj.untyped_storage())
-            width, strides = obj.element_size(), obj.stride()
-            step = max(1, obj.numel() // _SAMPLE)
-            for number in range(0, obj.numel(), step):
-                at, rest = obj.storage_offset(), number
-                for size, stride in zip(reversed(obj.shape), reversed(strides)):
-                    at += (rest % size) * stride
-                    rest //= size
-                self._say(bytes(raw[at * width : (at + 1) * width].tolist()).hex())
-        return True
-
-    def _module(self, obj: Any, cls: type, depth: int) -> bool:
-        torch = sys.modules.get("torch")
-        nn = getattr(torch, "nn", None)
-        if nn is None or not isinstance(obj, nn.Module):
-            return False
-        # A model has many parameters: none of them may fall to the budget.
-        for part in ("_parameters", "_buffers", "_modules"):
-            found = obj.__dict__.get(part) or {}
-            self._say(part, len(found))
-            for name, value in found.items():
-                self._budget = max(self._budget, 100)
-                self._say(name)
-                self._walk(value, 1)
-        return True
+    def _alone(self, element: Any) -> str:
+        """An element of a set as if there were nothing else."""
+        if self._nested >= _NESTED:
+            return type(element).__qualname__
+        alone = Fingerprints.__new__(Fingerprints)
+        alone.__dict__.update(self.__dict__)
+        alone._met, alone._kept, alone._name = {}, [], -1
+        alone._nested = self._nested + 1
+        return str(alone.of(element, LEAST)[0])
 
 
-def _default_state(cls: type) -> bool:
-    """Whether the instance dictionary is all the state: nothing overrides how it is pickled."""
-    for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"):
-        if getattr(cls, name, None) is not getattr(object, name, None):
-            return False
-    return not hasattr(cls, "__getnewargs__") and not hasattr(cls, "__getnewargs_ex__")
+def _hash() -> Any:
+    return hashlib.blake2b(digest_size=12)
+
+
+def differing(expected: list[list[Any]], found: list[list[Any]]) -> list[int]:
+    """The positions of names that do not look the same on both sides."""
+    bad = [i for i, pair in enumerate(zip(expected, found)) if pair[0][1:] != pair[1][1:]]
+    wrong = set(bad)
+    for i, (here, there) in enumerate(zip(expected, found)):
+        # Where only positions differ: those in a name that differs itself mean nothing.
+        if i not in wrong and here[0] != there[0] and not wrong.intersection(here[2]):
+            bad.append(i)
+    return sorted(bad)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import importlib
 import logging
 import os
@@ -330,17 +331,22 @@ def tell_what_is_not_kept(add_row: AddRow) -> None:
 _IPYTHONS = frozenset({"get_ipython", "display", "exit", "quit", "copyright", "credits"})
 
 
+@functools.lru_cache(maxsize=8192)
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
 def _is_own(name: str, module: ModuleType | None) -> bool:
     """Whether a module is a file of the user's, under the working directory."""
     path = getattr(module, "__file__", None)
     if name in ("__main__", "__mp_main__") or not isinstance(path, str) or not os.path.isabs(path):
         return False
     try:
-        here = os.path.join(os.path.realpath(os.getcwd()), "")
+        here = os.path.join(_real(os.getcwd()), "")
     except OSError:
         return False
-    path = os.path.realpath(path)
-    libraries = ("site-packages", "dist-packages", os.path.realpath(sys.prefix))
+    path = _real(path)
+    libraries = ("site-packages", "dist-packages", _real(sys.prefix))
     if any(each in path for each in libraries) or name.split(".")[0] == "jupyter_gkews":
         return False
     return path.startswith(here)

@@ -36,7 +36,8 @@ class Manifest:
     rows {"name", "reason", "cell"} as users see them.
     `sequence`: counts up over the checkpoints of a store, in the order of their commits.
     `lenient`: 1 where the test load met objects that fail to load, so that the reader starts
-    with its slow, forgiving way at once.
+    with its slow, forgiving way at once. `proved`: how, as proof.Proof.told says it; None where
+    a version wrote it that did not say.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Manifest:
     bytes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     lenient: int = 0
+    proved: dict[str, Any] | None = None
     format: int = FORMAT
 
     def chunk(self, index: int) -> Chunk:
@@ -85,6 +87,7 @@ class Manifest:
             "bytes": self.bytes,
             "seconds": self.seconds,
             "environment": self.environment,
+            "proved": self.proved,
             "error": None,
         }
 

@@ -16,6 +16,7 @@ from ...errors import GkewsError
 from . import chunks, mapping
 from .known import FileIdentity, identity_of
 from .manifest import Manifest
+from .places import Places, of_views
 from .store import CheckpointStore
 
 #: Errors that say nothing about the bytes: they may be there again in a minute.
@@ -204,6 +205,12 @@ class CheckpointMemory:
                     found.append((block.address + offset, chunk.nbytes, chunk))
                 offset += chunk.nbytes
         return found
+
+    def places(self, unseen: set[int]) -> Places:
+        """Where the memory lies now; of blocks in `unseen` the kernel has seen no bytes."""
+        blocks = self._blocks
+        addresses = {index: block.address for index, block in blocks.items()}
+        return of_views(self._manifest.views, lambda block: addresses.get(block, 0), unseen)
 
 
 def torch_of(buffer: Any) -> Any:

@@ -15,7 +15,6 @@ from typing import Any, Callable
 from . import functions, process_state
 from .collect import CellOf, Collected, GraphFile, collect
 from .commit import Staging
-from .fingerprint import Fingerprints
 from .import_order import in_import_order
 from .manifest import Manifest
 from .placeholders import Loss
@@ -46,11 +45,6 @@ class Prepared:
 
     got: Collected
     manifest: Manifest
-
-    def fingerprints(self, user_ns: dict[str, Any]) -> list[str]:
-        """What the values look like, in the order of the names; for the test load."""
-        prints = Fingerprints(user_ns, frozenset(self.got.writer.losses))
-        return [prints.of(value) for value in self.got.values]
 
 
 def complete(manifest: Manifest, stored: Stored, written: int) -> None:

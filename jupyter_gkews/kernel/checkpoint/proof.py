@@ -1,22 +1,39 @@
-"""The kernel's side of the scratch process: starts it, feeds it, compares what it found."""
+"""How a save is proved: by a test load in a scratch process, by reading back, or not at all.
+
+It says how, and why so, and never says more than was done. It releases and commits nothing.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ...errors import GkewsError
-from .. import pure_python
+from . import headroom, proved, zygote
+from .fingerprint import Fingerprints, differing
+from .places import of_layout
+from .readback import read_back
+from .store import CheckpointStore
 
-#: Seconds without a sign of life after which the scratch process is given up.
-SILENCE_S = 180.0
+if TYPE_CHECKING:
+    from .buffers import Layout
+    from .collect import Collected
+    from .manifest import Manifest
+
+#: The ways, from the strongest.
+WAYS = ("scratch", "read-back", "off")
+#: Seconds that looking at the objects may take; as long as the writing takes, anyway.
+LOOK_S = 3.0
+#: Bytes that a scratch process takes: by itself, and for each module that the kernel has.
+_PROCESS = 48 << 20
+_PER_MODULE = 100 << 10
+#: Objects take more room in memory than in a graph: this many times.
+_GROWTH = 8
+#: Bytes that must stay free besides.
+SPARE = 192 << 20
 
 
 @dataclass
@@ -31,130 +48,209 @@ class Verdict:
     died_at: int | None = None
 
 
-class Scratch:
-    """One scratch process. Start it early: it imports while the kernel writes."""
+class Proof:
+    """The proof of one save. `how` is what was asked for; it may come to less, and says so."""
 
-    def __init__(self, modules: list[str]) -> None:
-        script = Path(__file__).with_name("scratch.py")
-        their_in, self._out = os.pipe()
-        self._in, their_out = os.pipe()
-        environ = dict(os.environ)
-        environ.update({"CUDA_VISIBLE_DEVICES": "", "JUPYTER_GKEWS_SCRATCH": "1"})
-        environ.pop("PYTHONSTARTUP", None)
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, str(script), str(their_in), str(their_out)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=(their_in, their_out),
-                env=environ,
-                start_new_session=True,  # an interrupt of the kernel is not for it
+    def __init__(self, how: str, store: CheckpointStore) -> None:
+        if how not in WAYS:
+            raise GkewsError(
+                "bad_request",
+                f"'prove' is {how!r}; it must be one of {', '.join(WAYS)}.",
+                "Nothing was written.",
             )
-        except OSError:
-            os.close(self._out)
-            os.close(self._in)
-            raise
-        finally:
-            os.close(their_in)
-            os.close(their_out)
-        self._buffer = b""
-        self._read = -1
-        self._errors = b""
-        paths = [p for p in sys.path if isinstance(p, str)]
-        self._say({"sys_path": paths, "pure_python": pure_python.folders(), "modules": modules})
+        self.how = how
+        self.why = "it was asked for" if how != "scratch" else ""
+        self._store = store
+        self._zygote: zygote.Zygote | None = None
+        self._modules: list[str] = []
+        self._expected: list[list[Any]] = []
+        self._unseen: list[int] = []
+        self._own_bytes = 0
+        self._by: proved.Proved | None = None
+        self._partly: list[str] = []
 
-    def _say(self, order: dict[str, Any]) -> None:
-        data = (json.dumps(order) + "\n").encode()
-        try:
-            while data:
-                data = data[os.write(self._out, data) :]
-        except BrokenPipeError:
-            return  # seen as the end of its answers
+    def start(self, modules: list[str]) -> None:
+        """Get the scratch process, which begins to import what it has not yet."""
+        self._modules = modules
+        if self.how == "scratch" and zygote.kept_pid() is None:
+            # One that is kept has its memory already.
+            self._step_down(_PROCESS + _PER_MODULE * len(sys.modules))
+        if self.how == "scratch":
+            self._zygote = zygote.take(modules)
+
+    def _step_down(self, need: int) -> None:
+        """Read back instead, if a test load would not find `need` bytes."""
+        found = headroom.memory()
+        if found is None or found.free >= need + SPARE:
+            return
+        self._less(
+            f"memory is short: a test load needs about {need >> 20} MB and {SPARE >> 20} MB to "
+            f"spare, and {found.free >> 20} MB are free"
+        )
+
+    def _less(self, why: str) -> None:
+        self.how, self.why = "read-back", why
+        self.close()
+        zygote.end()
+
+    def look(
+        self, user_ns: dict[str, Any], got: Collected, layout: Layout, late: Callable[[], bool]
+    ) -> None:
+        """Take the fingerprints of what was written; once `late()`, of a part of each name."""
+        if self.how != "scratch":
+            return
+        losses = frozenset(got.writer.losses)
+        prints = Fingerprints(user_ns, losses, places=of_layout(layout), late=late)
+        self._expected = [prints.of(value) for value in got.values]
+        self._unseen = [
+            number
+            for number, block in enumerate(layout.blocks)
+            if any(piece.space for piece in block.pieces)
+        ]
+        self._own_bytes = sum(nbytes for _, _, nbytes, own in layout.views if own)
 
     def prove(
         self,
-        store: Path,
-        checkpoint: str,
+        manifest: Manifest,
+        staging: Path,
+        trusted: set[str],
+        *,
+        write_manifest: Callable[[], None],
+        check: Callable[[], None],
+        progress: Callable[[int], None],
+    ) -> Verdict:
+        """Prove the checkpoint in `staging`. `trusted`: chunks that this process wrote or checked
+        itself, and that a test load does not read. `progress(bytes)` of reading back.
+
+        Raises verification_failed if it cannot be read or tells nothing about a single name.
+        """
+        self._by, self._partly = None, []
+        if self.how == "off":
+            return Verdict()
+        if self.how == "scratch":
+            self._by = proved.find(self._store.root, manifest, self._expected, trusted)
+            if self._by is not None:
+                read_back(self._store, manifest, staging, check, chunks=False)
+                self._tell_partly(manifest)
+                carried: Verdict = self._by.verdict
+                return carried
+            graph = int(manifest.graph["bytes"])
+            self._step_down(_GROWTH * graph + self._own_bytes)
+        if self.how == "scratch":
+            write_manifest()
+            seen = proved.Inputs.now(self._store.root, manifest, self._expected)
+            verdict = self._test_load(manifest, staging, sorted(trusted), check)
+            if verdict is not None:
+                if verdict.died_at is None:
+                    self._by = proved.remember(seen, manifest.id, verdict)
+                    self._tell_partly(manifest)
+                return verdict
+        read_back(self._store, manifest, staging, check, progress=progress)
+        return Verdict()
+
+    def _tell_partly(self, manifest: Manifest) -> None:
+        self._partly = [
+            entry["name"] for entry, found in zip(manifest.names, self._expected) if found[3]
+        ]
+
+    def _test_load(
+        self,
+        manifest: Manifest,
         staging: Path,
         trusted: list[str],
-        expected: list[str],
         check: Callable[[], None],
-    ) -> Verdict:
-        """Let it load the staged checkpoint and compare with the fingerprints of the kernel.
-
-        `trusted`: chunks that this process wrote or checked itself; all others are read whole.
-
-        Raises verification_failed if it tells nothing about a single name.
-        """
-        self._read = -1
-        order = {"store": str(store), "checkpoint": checkpoint, "staging": str(staging)}
-        self._say({**order, "trusted": trusted})
-        while True:
-            answer = self._answer(check)
-            if answer is None:
-                return self._died()
-            if "error" in answer:
-                error = GkewsError.from_json(answer["error"])
-                raise _failed(f"A test load of the checkpoint failed: {error.message}")
-            if "read" in answer:
-                self._read = int(answer["read"])
-            if "fingerprints" in answer:
-                break
-        found = answer["fingerprints"]
-        if len(found) != len(expected):
-            raise _failed("A test load of the checkpoint found other names than were saved")
-        broken = {failure["name"] for failure in answer["failed"]}
-        differs = [i for i, pair in enumerate(zip(found, expected)) if pair[0] != pair[1]]
-        return Verdict(differs, answer["failed"], bool(answer["lenient"] or broken))
-
-    def _died(self) -> Verdict:
-        if self._read >= 0:
-            return Verdict(died_at=self._read)
-        text = self._errors.decode("utf-8", "replace").strip().split("\n")[-1]
-        code = self._process.poll()
-        raise _failed(f"The test load of the checkpoint ended (exit status {code}) {text}".strip())
-
-    def _answer(self, check: Callable[[], None]) -> dict[str, Any] | None:
-        """The next answer; None if the process ended or fell silent."""
-        assert self._process.stderr is not None
-        errors = self._process.stderr.fileno()
-        sources = [self._in, errors]
-        deadline = time.monotonic() + SILENCE_S
-        while b"\n" not in self._buffer:
-            check()
-            ready, _, _ = select.select(sources, [], [], 0.1)
-            if errors in ready:
-                said = os.read(errors, 65536)
-                self._errors = (self._errors + said)[-65536:]
-                if not said:
-                    sources.remove(errors)
-            if self._in in ready:
-                data = os.read(self._in, 1 << 20)
-                if not data:
-                    self._process.wait()
-                    return None
-                self._buffer += data
-                deadline = time.monotonic() + SILENCE_S
-            elif time.monotonic() > deadline:
-                self._process.kill()
-                self._process.wait()
+        *,
+        again: bool = True,
+    ) -> Verdict | None:
+        """The verdict of the scratch process; None if there was too little memory for it."""
+        order = {
+            "store": str(self._store.root),
+            "checkpoint": manifest.id,
+            "staging": str(staging),
+            "trusted": trusted,
+            "limits": [found[3] for found in self._expected],
+            "unseen": self._unseen,
+        }
+        killed = headroom.killed_for_memory()
+        process = self._zygote or zygote.take(self._modules)
+        self._zygote = process
+        read, answer, alone = -1, None, False
+        process.say(order)
+        for said in process.answers(check):
+            if "stale" in said:  # what it has imported is not what a new process would import
+                process.close()
+                self._zygote = None
+                return self._test_load(manifest, staging, trusted, check)
+            alone = alone or "alone" in said
+            read = int(said.get("read", read))
+            if "error" in said or "fingerprints" in said:
+                answer = said
+                if alone:
+                    break
+        if answer is None:
+            self._close_unless_good(process)
+            if process.status == -9 and headroom.killed_for_memory() > killed:
+                self._less("memory is short: the system ended the test load")
                 return None
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        answer = json.loads(line)
-        return answer if isinstance(answer, dict) else {}
+            if read >= 0:
+                return Verdict(died_at=read)
+            if again:  # it had ended before: while it was kept, or by someone else's hand
+                process.close()
+                self._zygote = None
+                return self._test_load(manifest, staging, trusted, check, again=False)
+            text = f"(exit status {process.status}) {process.last_words}".strip()
+            raise _failed(f"The test load of the checkpoint ended {text}")
+        if alone:  # it has loaded into itself: the next one is a new process
+            process.close()
+            self._zygote = None
+        elif "imported" in answer:
+            self._modules += [name for name in answer["imported"] if name not in self._modules]
+            process.say({"import": answer["imported"]})
+        if "error" in answer:
+            error = GkewsError.from_json(answer["error"])
+            raise _failed(f"A test load of the checkpoint failed: {error.message}")
+        found = answer["fingerprints"]
+        if len(found) != len(self._expected):
+            raise _failed("A test load of the checkpoint found other names than were saved")
+        differs = differing(self._expected, found)
+        return Verdict(differs, answer["failed"], bool(answer["lenient"] or answer["failed"]))
+
+    def _close_unless_good(self, process: zygote.Zygote) -> None:
+        if not process.good():
+            process.close()
+            self._zygote = None
+
+    def told(self) -> dict[str, Any]:
+        """How the checkpoint was proved, for manifest and summary.
+
+        "how": as WAYS; "why": why not by a test load, or why not by one of its own; "by": the
+        checkpoint whose test load it was; "when": of that; "partly": names of which not all
+        objects were compared.
+        """
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+        if self.how == "off":
+            return {"how": "off", "why": self.why, "by": None, "when": None, "partly": []}
+        if self.how == "read-back" or self._by is None:
+            return {"how": self.how, "why": self.why, "by": None, "when": now, "partly": []}
+        return {
+            "how": "scratch",
+            "why": self._by.why,
+            "by": self._by.checkpoint,
+            "when": self._by.when,
+            "partly": self._partly,
+        }
+
+    def done(self) -> None:
+        """The save has ended well: keep the scratch process for the next one."""
+        if self._zygote is not None:
+            zygote.keep(self._zygote)
+            self._zygote = None
 
     def close(self) -> None:
-        """End it."""
-        for fd in (self._out, self._in):
-            try:
-                os.close(fd)
-            except OSError:
-                continue
-        self._process.kill()
-        self._process.wait()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        """End the scratch process, if it was not given back."""
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
 
 
 def _failed(message: str) -> GkewsError:

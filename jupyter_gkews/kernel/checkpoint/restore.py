@@ -22,6 +22,7 @@ from .manifest import Manifest
 from .memory import CheckpointMemory
 from .paths import holders
 from .placeholders import Loss, Lost
+from .places import Places
 from .reading import GraphReader
 from .store import CheckpointStore
 
@@ -34,7 +35,7 @@ _LOOK_THROUGH = 3_000_000
 class RestoreReport:
     """How a restore ended. `lost` and the details are rows {"name", "reason", "cell"}; `seconds`
     by step; `extras` the objects that were saved as extras; `values` by position in the
-    manifest; `lenient` whether some object failed to load."""
+    manifest; `lenient` whether some object failed to load; `places` where the memory lies."""
 
     checkpoint: str
     extras: dict[str, Any] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class RestoreReport:
     values: list[Any] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     lenient: bool = False
+    places: Callable[[set[int]], Places] = lambda _: Places()
 
 
 def restore(
@@ -122,6 +124,7 @@ def restore(
                 KNOWN.remember(address, chunk)
                 KNOWN.vouch(chunk.name, memory.identities[chunk.name])
         clock.lap(report.seconds, "verifying")
+        report.places = memory.places
     report.values = [found[str(i)] for i in range(len(manifest.names))]
     report.lenient = reader.lenient
     _bind(user_ns, manifest, report, dry)

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from ...errors import GkewsError
 from . import chunks
+from .buffers import Layout
 from .collect import CellOf, variables
 from .commit import Staging
 from .import_order import likely_modules
@@ -20,7 +21,7 @@ from .judging import judge
 from .manifest import Manifest
 from .placeholders import Loss
 from .preparing import Prepared, Progress, Subject, complete, prepare
-from .proof import Scratch
+from .proof import LOOK_S, Proof
 from .store import CheckpointStore
 from .storing import store_bytes
 
@@ -38,27 +39,29 @@ def save(
     cell_of: CellOf | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
-    prove: bool = True,
+    prove: str | bool = "scratch",
 ) -> dict[str, Any]:
     """Save the variables of `user_ns` as `checkpoint` and return its summary.
 
     `hidden`: names not to save. `extras`: objects saved in the same graph, given back by
     `restore`. `cell_of(name)`: the execution count of the cell that made a name.
     `progress(step, bytes_done, bytes_total)` with the steps "graph", "writing", "verifying",
-    "committing"; `cancelled()` is asked several times a second. `prove`: load it in a scratch
-    process first, and take what does not come back there as lost.
+    "committing"; `cancelled()` is asked several times a second. `prove`: "scratch" loads it in a
+    scratch process first, and takes what does not come back there as lost; "read-back" reads its
+    bytes back; "off" does neither. The summary's `proved` says what was done (proof.py).
 
-    Raises GkewsError: cancelled, disk_full, store_not_writable, verification_failed,
-    checkpoint_failed; nothing is left in the store then.
+    Raises GkewsError: bad_request (`prove`), cancelled, disk_full, store_not_writable,
+    verification_failed, checkpoint_failed; nothing is left in the store then.
     """
     subject = Subject(user_ns, checkpoint, hidden, extras, cell_of, name, kernel, notebook)
-    run = _Save(subject, store, progress, cancelled)
+    if isinstance(prove, bool):
+        prove = "scratch" if prove else "off"
+    run = _Save(subject, store, progress, cancelled, Proof(prove, store))
     key = store.prepare()
     with store.writing(), store.saving():
         try:
-            if prove:
-                run.start_scratch()
             run.staging.make()
+            run.proof.start(likely_modules(variables(user_ns, hidden)))
             manifest = run.write_and_prove(key)
             run.commit(manifest, key)
         finally:
@@ -75,13 +78,14 @@ class _Save:
         store: CheckpointStore,
         progress: Progress | None,
         cancelled: Callable[[], bool] | None,
+        proof: Proof,
     ) -> None:
         self.subject = subject
         self.store = store
         self.progress = progress or (lambda step, done, total: None)
         self.cancelled = cancelled or (lambda: False)
         self.staging = Staging(store, subject.checkpoint)
-        self.scratch: Scratch | None = None
+        self.proof = proof
         self.new: list[str] = []
         self.trusted: set[str] = set()
         self.written = 0
@@ -105,13 +109,6 @@ class _Save:
 
     # ---- steps ----
 
-    def start_scratch(self) -> None:
-        """Start the scratch process; it imports while this process writes."""
-        if self.scratch is not None:
-            self.scratch.close()
-        names = variables(self.subject.user_ns, self.subject.hidden)
-        self.scratch = Scratch(likely_modules(names))
-
     def write_and_prove(self, key: bytes) -> Manifest:
         """Write everything; again without what a test load shows to be wanting."""
         refused: dict[str, Loss] = {}
@@ -128,8 +125,6 @@ class _Save:
             chunks.fsync_file(self.staging.graph)
             self.lap("graph")
             manifest = self.write(prepared)
-            if self.scratch is None:
-                return manifest
             wanting = self.prove(prepared, manifest, key)
             self.lap("verifying")
             if not wanting:
@@ -146,8 +141,13 @@ class _Save:
     def write(self, prepared: Prepared) -> Manifest:
         """Write the chunks, and the manifest in memory."""
 
-        def look() -> None:
-            self.expected = prepared.fingerprints(self.subject.user_ns) if self.scratch else []
+        until = time.monotonic() + LOOK_S
+
+        def look(layout: Layout, done: Callable[[], bool]) -> None:
+            user_ns = self.subject.user_ns
+            self.proof.look(
+                user_ns, prepared.got, layout, lambda: done() and time.monotonic() > until
+            )
 
         stored = store_bytes(
             prepared.got.writer.buffers,
@@ -167,36 +167,30 @@ class _Save:
 
     def prove(self, prepared: Prepared, manifest: Manifest, key: bytes) -> dict[str, Loss]:
         """Let the scratch process load it; what is wanting comes back as losses by name."""
-        assert self.scratch is not None
         total = manifest.bytes["total"]
         self.progress("verifying", 0, total)
-        self.staging.write_manifest(manifest, key)
-        verdict = self.scratch.prove(
-            self.store.root,
-            self.subject.checkpoint,
+        verdict = self.proof.prove(
+            manifest,
             self.staging.path,
-            sorted(self.trusted),
-            self.expected,
-            self.check,
+            self.trusted,
+            write_manifest=lambda: self.staging.write_manifest(manifest, key),
+            check=self.check,
+            progress=lambda done: self.progress("verifying", done, total),
         )
         self.progress("verifying", total, total)
-        if verdict.died_at is not None:
-            self.start_scratch()  # another one, for the next try
         return judge(verdict, manifest, prepared.got.values, self.subject.user_ns)
 
     def commit(self, manifest: Manifest, key: bytes) -> None:
         """Make it durable and visible, in this order."""
         self.check()
         self.progress("committing", manifest.bytes["total"], manifest.bytes["total"])
-        if self.scratch is not None:
-            self.scratch.close()
-            self.scratch = None
+        self.proof.done()
         self.staging.install(self.new)
         self.lap("committing")
+        manifest.proved = self.proof.told()
         self.staging.commit(manifest, key)
 
     def clean_up(self) -> None:
         """Whatever happened: no scratch process, no staging directory."""
-        if self.scratch is not None:
-            self.scratch.close()
+        self.proof.close()
         self.staging.remove()

@@ -1,23 +1,30 @@
 """The scratch process: loads a checkpoint before the kernel that made it may end.
 
-Run by proof.py with the kernel's interpreter, as a file: `python scratch.py <fd in> <fd out>`.
-It answers in JSON lines. It touches no file of the user's, uses no GPU, and ends when the
-kernel does.
+Run by zygote.py with the kernel's interpreter, as a file: `python scratch.py <fd in> <fd out>`.
+It imports, and forks a child for each load, which answers in JSON lines. It touches no file of
+the user's, uses no GPU, and ends when the kernel does.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
+import select
+import signal
 import sys
-import threading
+import time
 import types
 from pathlib import Path
 from typing import Any
 
 #: Everything that was loaded, for good: no finalizer of the user's objects may run here.
 _LOADED: list[Any] = []
+#: Seconds between two looks at memory and parent while there is nothing to do.
+_TICK_S = 5.0
+#: Share of the memory that must stay free while there is nothing to do.
+_SPARE = 0.08
 
 
 def load_package() -> None:
@@ -34,16 +41,11 @@ def load_package() -> None:
 
 
 def main(fd_in: int, fd_out: int) -> None:
-    """Serve orders until the other end closes."""
-    orders = os.fdopen(fd_in, "r", encoding="utf-8")
-    answers = os.fdopen(fd_out, "w", encoding="utf-8")
-
-    def say(answer: dict[str, Any]) -> None:
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
-    first = json.loads(orders.readline() or "{}")
-    if not first:
+    """Serve orders until the other end closes, or nothing was asked for some minutes."""
+    orders = Orders(fd_in)
+    say = Voice(fd_out)
+    first = orders.next(None)
+    if first is None:
         return
     sys.path[:] = first["sys_path"]
     load_package()
@@ -51,37 +53,141 @@ def main(fd_in: int, fd_out: int) -> None:
 
     pure_python.install(first["pure_python"])
     from jupyter_gkews.kernel.checkpoint import restore as restoring
+    from jupyter_gkews.kernel.checkpoint.module_files import signatures
 
-    waiting: list[dict[str, Any]] = []
-    arrived = threading.Condition()
-
-    def listen() -> None:
-        for line in orders:
-            with arrived:
-                waiting.append(json.loads(line))
-                arrived.notify()
-        os._exit(0)  # the kernel is gone, or needs no more
-
-    threading.Thread(target=listen, daemon=True).start()
     restoring.import_modules(first["modules"])
+    seen = signatures()
     say({"ready": True})
+    parent = os.getppid()
+    asked = time.monotonic()
     while True:
-        with arrived:
-            while not waiting:
-                arrived.wait()
-            order = waiting.pop(0)
-        say(answer_to(order, say))
+        order = orders.next(_TICK_S)
+        if order is None:
+            return
+        if not order:
+            if _superfluous(parent, time.monotonic() - asked, first["idle_s"]):
+                return
+            continue
+        if "import" in order:
+            restoring.import_modules(order["import"])
+            seen.update({k: v for k, v in signatures().items() if k not in seen})
+            continue
+        changed = next((name for name, found in signatures(seen).items() if seen[name] != found), 0)
+        if changed:
+            say({"stale": f"{changed} has changed"})
+            continue
+        order["borrowed"] = first["borrowed"]
+        if not _may_fork():
+            say({"alone": True})
+            say(answer_to(order, say))
+            continue
+        _in_a_child(order, orders, say)
+        asked = time.monotonic()
+
+
+class Orders:
+    """Lines of JSON from a file descriptor, waited for without a thread."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._buffer = b""
+
+    def next(self, timeout_s: float | None) -> dict[str, Any] | None:
+        """The next order; {} if none came in time; None if the other end has closed."""
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self.fd], [], [], timeout_s)
+            if not ready:
+                return {}
+            data = os.read(self.fd, 1 << 20)
+            if not data:
+                return None
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        order = json.loads(line)
+        return order if isinstance(order, dict) else {}
+
+
+class Voice:
+    """Answers, a line of JSON each."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __call__(self, answer: dict[str, Any]) -> None:
+        """Say one."""
+        data = (json.dumps(answer) + "\n").encode()
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+
+def _may_fork() -> bool:
+    """Whether this process has one thread: a lock that another one holds would stay locked."""
+    try:
+        return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _superfluous(parent: int, idle_s: float, limit_s: float) -> bool:
+    from jupyter_gkews.kernel.checkpoint.headroom import memory
+
+    if idle_s > limit_s or os.getppid() != parent:
+        return True
+    found = memory()
+    return found is not None and found.free < _SPARE * found.total
+
+
+def _in_a_child(order: dict[str, Any], orders: Orders, say: Voice) -> None:
+    """Load one checkpoint in a fork of this process, which ends with it."""
+    alive, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(alive)
+            os.close(orders.fd)
+            _die_with_parent()
+            say(answer_to(order, say))
+        except BrokenPipeError:  # the kernel has lost interest
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+            os._exit(1)
+        os._exit(0)
+    os.close(theirs)
+    status = 0
+    while True:
+        # By the pipe at once; what the user's code forks may keep that open for longer.
+        ready, _, _ = select.select([alive, orders.fd], [], [], 0.2)
+        ended, status = os.waitpid(pid, 0 if alive in ready else os.WNOHANG)
+        if ended:
+            break
+        if orders.fd in ready and orders.next(0) is None:  # nothing is asked meanwhile
+            os.kill(pid, signal.SIGKILL)
+            os._exit(0)
+    os.close(alive)
+    say({"ended": os.WTERMSIG(status) * -1 if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)})
+
+
+def _die_with_parent() -> None:
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    except (OSError, AttributeError):
+        return
 
 
 def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
-    """Load one checkpoint dry; {"fingerprints", "failed", "lenient"} or {"error"}."""
+    """Load one checkpoint dry; {"fingerprints", "failed", "lenient", "imported"} or
+    {"error"}."""
     from jupyter_gkews.errors import GkewsError
     from jupyter_gkews.kernel.checkpoint.fingerprint import Fingerprints
     from jupyter_gkews.kernel.checkpoint.restore import restore
     from jupyter_gkews.kernel.checkpoint.staging import StagedStore
 
+    for name in order["borrowed"]:  # what is loaded shall see the kernel's environment
+        os.environ.pop(name, None)
     main_module = types.ModuleType("__main__")
     sys.modules["__main__"] = main_module
+    before = set(sys.modules)
     count = 0
 
     def progress(step: str, done: int, total: int) -> None:
@@ -105,9 +211,14 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
     except GkewsError as error:
         return {"error": error.to_json()}
     _LOADED.append((main_module, report))
-    prints = Fingerprints(vars(main_module))
-    found = [prints.of(value) for value in report.values]
-    return {"fingerprints": found, "failed": report.failed, "lenient": report.lenient}
+    prints = Fingerprints(vars(main_module), places=report.places(set(order["unseen"])))
+    found = [prints.of(value, limit) for value, limit in zip(report.values, order["limits"])]
+    return {
+        "fingerprints": found,
+        "failed": report.failed,
+        "lenient": report.lenient,
+        "imported": [name for name in sys.modules if name not in before],
+    }
 
 
 if __name__ == "__main__":

@@ -312,5 +312,6 @@ def _unreadable(directory: Path, error: GkewsError) -> dict[str, Any]:
         "bytes": {"total": sweep.tree_bytes(directory), "written": 0},
         "seconds": {},
         "environment": {},
+        "proved": None,
         "error": error.to_json(),
     }

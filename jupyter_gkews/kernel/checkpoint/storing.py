@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable
 
-from .buffers import Buffers
+from .buffers import Buffers, Layout
 from .commit import Staging
 from .known import KNOWN
 from .store import CheckpointStore, as_typed
@@ -18,6 +18,7 @@ from .writing import ChunkWriter
 
 #: `progress(bytes_done, bytes_total)`
 Progress = Callable[[int, int], None]
+Meanwhile = Callable[[Layout, Callable[[], bool]], None]
 
 
 @dataclass
@@ -54,23 +55,29 @@ def store_bytes(
     *,
     check: Callable[[], None],
     progress: Progress,
-    meanwhile: Callable[[], None] | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> Stored:
     """Write the memory of `buffers`, and return what the manifest needs of it.
 
-    `check` is called often and may raise, `meanwhile` once, when the threads are at work. Raises
-    GkewsError: disk_full, store_not_writable; no thread is left at work then.
+    `check` is called often and may raise, `meanwhile(layout, done)` once, when the threads are at
+    work; `done()` says whether they have ended, and calls `check`. Raises GkewsError: disk_full,
+    store_not_writable; no thread is left at work then.
     """
     layout = buffers.layout()
     writer = ChunkWriter(store, staging.chunks, layout)
+
+    def done() -> bool:
+        check()
+        progress(writer.bytes_done, writer.bytes_total)
+        return writer.wait(0)
+
     KNOWN.note_learning()
     try:
         writer.start()
         if meanwhile is not None:
-            meanwhile()
+            meanwhile(layout, done)
         while not writer.wait(0.05):
-            check()
-            progress(writer.bytes_done, writer.bytes_total)
+            done()
     finally:
         writer.stop()
     if writer.error is not None:

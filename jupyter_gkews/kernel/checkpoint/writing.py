@@ -134,7 +134,7 @@ class ChunkWriter:
         damaged is written again: the bytes are here, and nowhere else may they be tomorrow."""
         path = self._store.chunk_path(chunk.name)
         identity = identity_of(path)
-        if not self._store.has_chunk(chunk.name, chunk.nbytes):
+        if identity is None or identity[1] != chunk.nbytes:
             return False
         if not KNOWN.vouched(chunk.name, identity):
             if not chunks.file_matches(path, chunk):

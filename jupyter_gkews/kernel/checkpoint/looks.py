@@ -1,0 +1,405 @@
+"""How objects of each kind look to a fingerprint: which of their parts are said, and in what order.
+
+Only parts that come back by themselves: an object whose class decides how it is pickled is named
+by its class alone, unless the class is a well-known one. It runs no code of the user's.
+"""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import hashlib
+import pathlib
+import re
+import sys
+import types
+import uuid
+import weakref
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from .places import look_at_array, look_at_tensor
+
+#: Values that are the same wherever they are equal.
+ATOMS = frozenset((int, float, complex, bool, type(None), str, bytes))
+
+
+@dataclass(frozen=True)
+class Look:
+    """`open(prints, obj, cls)` says an object; of an `atom`, `write(obj)` is all there is."""
+
+    open: Callable[[Any, Any, type], None]
+    atom: bool = False
+    write: Callable[[Any], str] = repr
+
+
+def _digest(data: Any) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def _text(obj: Any) -> str:
+    if len(obj) < 64:
+        return f"s{obj}"
+    return f"s {len(obj)} {_digest(obj.encode('utf-8', 'surrogatepass'))}"
+
+
+def _bytes(obj: Any) -> str:
+    return f"b{len(obj)} {_digest(obj)}"
+
+
+def _number(obj: int) -> str:
+    return f"i{obj:x}"  # decimal digits are bounded, and slow where there are many
+
+
+def _never(prints: Any, obj: Any, cls: type) -> None:
+    raise AssertionError("an atom is written")
+
+
+def _list(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    prints.then_all(obj, len(obj))
+
+
+def _sequence(prints: Any, obj: Any, cls: type) -> None:
+    """A subclass of list or tuple, by the elements that the base class sees."""
+    base = list if issubclass(cls, list) else tuple
+    prints.say(cls.__qualname__)
+    _attributes(prints, obj, cls)
+    prints.then_all(base.__iter__(obj), base.__len__(obj))
+
+
+def _mapping(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    _attributes(prints, obj, cls)
+    prints.then_mapping(obj)
+
+
+def _default_dict(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    prints.then_mapping(obj)
+    prints.then(obj.default_factory)
+
+
+def _set(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    prints.without_order(obj)
+
+
+def _byte_array(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("bytearray", len(obj), _digest(obj))
+
+
+def _class(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("class", obj.__name__, [base.__name__ for base in obj.__mro__])
+    if _found_by_name(obj):
+        return
+    own = {name: part for name, part in vars(obj).items() if not name.startswith("_")}
+    for name in sorted(own, reverse=True):
+        prints.then(name, own[name])
+
+
+def _module(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("module", obj.__name__)
+
+
+def _found_by_name(obj: Any) -> bool:
+    """Whether a function or class is one of a module: it then comes back as the module has it."""
+    name = obj.__module__
+    return name != "__main__" and isinstance(name, str) and name in sys.modules
+
+
+def _function(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("function", obj.__name__)
+    if _found_by_name(obj):
+        return
+    if obj.__dict__:
+        prints.then_mapping(obj.__dict__)
+    for cell in reversed(obj.__closure__ or ()):
+        prints.then(cell)
+    prints.then(obj.__code__, obj.__defaults__, obj.__kwdefaults__)
+
+
+def _cell(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("cell")
+    try:
+        content = obj.cell_contents
+    except ValueError:
+        prints.say("empty")
+    else:
+        prints.then(content)
+
+
+def _code(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("code", obj.co_name, _digest(obj.co_code), obj.co_names, obj.co_varnames)
+    prints.then_all(obj.co_consts, len(obj.co_consts))
+
+
+def _method(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("method", obj.__func__.__name__)
+    prints.then(obj.__self__)
+
+
+def _wrapped(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    prints.then(obj.__func__)
+
+
+def _property(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("property")
+    prints.then(obj.fget, obj.fset, obj.fdel)
+
+
+def _partial(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("partial")
+    prints.then(obj.func, obj.args, obj.keywords)
+
+
+def _weak(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("weak reference")
+    target = obj()
+    if target is None:
+        prints.say("dead")
+    else:
+        prints.then(target)
+
+
+def _by_text(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, obj)
+
+
+def _by_repr(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(repr(obj))
+
+
+def _slice(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("slice")
+    prints.then(obj.start, obj.stop, obj.step)
+
+
+def _pattern(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("pattern", obj.pattern, obj.flags)
+
+
+def _iterator(prints: Any, obj: Any, cls: type) -> None:
+    prints.say("iterator")  # may come back as another kind of iterator over the same rest
+
+
+def _member(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, obj.__dict__.get("_name_"))
+
+
+def _error(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    prints.then(obj.args)
+
+
+def _instance(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    _attributes(prints, obj, cls)
+
+
+def _attributes(prints: Any, obj: Any, cls: type) -> None:
+    """The instance dictionary and the slots, read as the default pickling does."""
+    for name in _slots(cls):
+        try:
+            part = _slot(cls, name).__get__(obj, cls)
+        except AttributeError:
+            prints.say("unset")
+        else:
+            prints.then(part)
+    if cls.__dictoffset__:
+        attributes = object.__getattribute__(obj, "__dict__")
+        if type(attributes) is dict and attributes:
+            prints.then_mapping(attributes)
+
+
+@functools.lru_cache(maxsize=4096)
+def _slots(cls: type) -> list[str]:
+    names: list[str] = copyreg._slotnames(cls)  # type: ignore[attr-defined]
+    return [name for name in names if type(_slot(cls, name)) is types.MemberDescriptorType]
+
+
+def _slot(cls: type, name: str) -> Any:
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+# ---- numpy, torch, pandas: as far as the process has imported them ----
+
+
+def _array(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    look_at_array(prints, obj, cls is sys.modules["numpy"].ndarray)
+
+
+def _scalar(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, obj.dtype.str)
+    if obj.dtype.hasobject:
+        return
+    prints.say(obj.tobytes().hex() if obj.nbytes < 64 else _digest(obj.tobytes()))
+
+
+def _tensor(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    look_at_tensor(prints, obj, sys.modules["torch"])
+
+
+def _nn_module(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, obj.__dict__.get("training"))
+    for part in ("_modules", "_buffers", "_parameters"):
+        found = obj.__dict__.get(part) or {}
+        prints.say(part, len(found))
+        for name, value in reversed(list(found.items())):
+            prints.then(str(name), value)
+
+
+def _optimizer(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)
+    prints.then(obj.param_groups)
+    prints.then_mapping(obj.state)
+
+
+def _frame(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, obj.shape)
+    manager = obj._mgr
+    for block in reversed(manager.blocks):
+        prints.say(block.mgr_locs.as_array.tolist() if len(manager.blocks) < 1000 else "many")
+        prints.then(block.values)
+    for axis in manager.axes:
+        prints.then(axis)
+
+
+def _index(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, len(obj), obj.dtype, *map(str, obj.names))
+    data = getattr(obj, "_data", None)
+    if cls.__name__ not in ("MultiIndex", "RangeIndex") and data is not None:
+        prints.then(data)
+
+
+def _extension_array(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__, len(obj), obj.dtype)
+    for name in ("_ndarray", "_data", "_mask"):
+        part = obj.__dict__.get(name) if hasattr(obj, "__dict__") else None
+        part = getattr(obj, name, None) if part is None else part
+        if type(part).__name__ == "ndarray":
+            prints.then(part)
+
+
+_SIMPLE = (
+    datetime.date,
+    datetime.datetime,
+    datetime.time,
+    datetime.timedelta,
+    decimal.Decimal,
+    fractions.Fraction,
+    pathlib.PurePosixPath,
+    type(pathlib.Path()),
+    uuid.UUID,
+    range,
+)
+
+#: By exact class.
+LOOKS: dict[type, Look | None] = {
+    int: Look(_never, True, _number),
+    float: Look(_never, True),
+    complex: Look(_never, True),
+    bool: Look(_never, True),
+    type(None): Look(_never, True),
+    str: Look(_never, True, _text),
+    bytes: Look(_never, True, _bytes),
+    type(...): Look(_never, True),
+    type(NotImplemented): Look(_never, True),
+    bytearray: Look(_byte_array),
+    list: Look(_list),
+    tuple: Look(_list),
+    collections.deque: Look(_list),
+    dict: Look(_mapping),
+    collections.OrderedDict: Look(_mapping),
+    collections.Counter: Look(_mapping),
+    collections.defaultdict: Look(_default_dict),
+    set: Look(_set),
+    frozenset: Look(_set),
+    types.FunctionType: Look(_function),
+    types.CellType: Look(_cell),
+    types.CodeType: Look(_code),
+    types.MethodType: Look(_method),
+    staticmethod: Look(_wrapped),
+    classmethod: Look(_wrapped),
+    property: Look(_property),
+    functools.partial: Look(_partial),
+    weakref.ref: Look(_weak),
+    slice: Look(_slice),
+    re.Pattern: Look(_pattern),
+    **dict.fromkeys(_SIMPLE, Look(_by_repr)),
+}
+
+
+def look_of(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
+    """How objects of a class look; None if there is nothing to say of them but the class.
+
+    `rebuilt`: classes whose attributes say nothing about whether an object came back.
+    """
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "generic"):
+        if issubclass(cls, numpy.ndarray):
+            return Look(_array)
+        if issubclass(cls, numpy.generic):
+            return Look(_scalar)
+        if issubclass(cls, numpy.dtype):
+            return Look(_by_text)
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "optim"):
+        if issubclass(cls, torch.Tensor):
+            return Look(_tensor)
+        if issubclass(cls, torch.nn.Module):
+            return Look(_nn_module)
+        if issubclass(cls, torch.optim.Optimizer):
+            return Look(_optimizer)
+        if cls in (torch.dtype, torch.device, torch.Size, torch.layout):
+            return Look(_by_text)
+    pandas: Any = sys.modules.get("pandas")
+    if pandas is not None and hasattr(pandas, "api"):
+        if cls in (pandas.DataFrame, pandas.Series):
+            return Look(_frame)
+        if issubclass(cls, pandas.Index):
+            return Look(_index)
+        if issubclass(cls, pandas.api.extensions.ExtensionArray):
+            return Look(_extension_array)
+    return _look_of_plain(cls, rebuilt)
+
+
+def _look_of_plain(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
+    if issubclass(cls, type):
+        return Look(_class)
+    if issubclass(cls, types.ModuleType):
+        return Look(_module)
+    if hasattr(cls, "__next__"):
+        return Look(_iterator)
+    if issubclass(cls, enum.Enum):
+        return Look(_member)
+    if issubclass(cls, BaseException):
+        return Look(_error)
+    if issubclass(cls, rebuilt) or not default_state(cls):
+        return None
+    if issubclass(cls, dict):
+        return Look(_mapping)
+    if issubclass(cls, (list, tuple)):
+        return Look(_sequence)
+    if issubclass(cls, (int, float, complex, str, bytes, set, frozenset, bytearray)):
+        return None
+    return Look(_instance)
+
+
+def default_state(cls: type) -> bool:
+    """Whether dictionary, slots and elements are all the state: nothing overrides how it is
+    pickled. A named tuple's own methods say the same."""
+    for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"):
+        if getattr(cls, name, None) is not getattr(object, name, None):
+            return False
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return True
+    return not hasattr(cls, "__getnewargs__") and not hasattr(cls, "__getnewargs_ex__")

@@ -1,0 +1,230 @@
+"""A checkpoint is proved before it counts, as cheaply as can be, and says truly how."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gkews.errors import GkewsError
+from jupyter_gkews.kernel.checkpoint import headroom, proof, proved, zygote
+from jupyter_gkews.kernel.checkpoint.restore import restore
+from jupyter_gkews.kernel.checkpoint.save import save
+from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
+
+Make = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def no_scratch_process_is_left() -> Iterator[None]:
+    zygote.end()
+    yield
+    zygote.end()
+
+
+def test_what_was_proved_is_not_loaded_again_and_the_checkpoint_says_by_which_one(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live = namespace("import numpy as np\nbig = np.arange(1_000_000)\nwords = ['a', 'b']")
+    first = save(live, store, checkpoint="first")["proved"]
+    second = save(live, store, checkpoint="second")["proved"]
+    assert (first["how"], first["by"], first["why"]) == ("scratch", "first", None)
+    assert (second["how"], second["by"], second["when"]) == ("scratch", "first", first["when"])
+    assert "nothing it depends on has changed" in second["why"]
+    assert store.manifest("second").proved == second
+    live["words"].append("c")
+    assert save(live, store, checkpoint="third")["proved"]["by"] == "third"
+    live["words"].pop()
+    assert save(live, store, checkpoint="fourth")["proved"]["by"] == "first"
+
+
+def test_a_verdict_does_not_outlive_a_change_of_what_the_load_depends_on(
+    store: CheckpointStore,
+    namespace: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = tmp_path / "gkews_shapes.py"
+    module.write_text("class Square:\n    side = 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    live = namespace("import gkews_shapes\ns = gkews_shapes.Square()")
+    try:
+        save(live, store, checkpoint="a")
+        assert save(live, store, checkpoint="b")["proved"]["by"] == "a"
+        monkeypatch.setenv("GKEWS_TEST_OTHER", "1")
+        assert save(live, store, checkpoint="c")["proved"]["by"] == "c"
+        # The class is gone from the file: the scratch process, which has it, must not say "kept".
+        module.write_text("class Circle:\n    radius = 2\n")
+        summary = save(live, store, checkpoint="d")
+        assert summary["proved"]["by"] == "d"
+        assert [row["name"] for row in summary["lost"]] == ["s"]
+    finally:
+        sys.modules.pop("gkews_shapes", None)
+
+
+def test_a_damaged_chunk_is_not_trusted_by_a_verdict(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live = namespace("import numpy as np\nbig = np.arange(1_000_000)")
+    save(live, store, checkpoint="a")
+    (name, _, _), *_ = store.manifest("a").chunks
+    path = store.chunk_path(name)
+    data = bytearray(path.read_bytes())
+    data[5] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data)
+    save(live, store, checkpoint="b")
+    target: dict[str, Any] = {}
+    restore(target, store, "b", verify="full")
+    assert target["big"][5] == 5
+
+
+def test_the_scratch_process_is_kept_for_the_next_save_and_loads_each_in_a_fork(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live = namespace("n = 1")
+    save(live, store, checkpoint="a")
+    pid = zygote.kept_pid()
+    assert pid is not None
+    live["n"] = 2
+    assert save(live, store, checkpoint="b")["proved"]["by"] == "b"
+    assert zygote.kept_pid() == pid
+    os.kill(pid, 9)  # as the system may
+    live["n"] = 3
+    assert save(live, store, checkpoint="c")["proved"]["by"] == "c"
+    assert zygote.kept_pid() not in (None, pid)
+
+
+def test_the_scratch_process_ends_when_nothing_is_asked_and_when_the_kernel_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(zygote, "IDLE_S", 0.0)
+    process = zygote.Zygote([])
+    deadline = time.monotonic() + 30
+    while process.good() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not process.good() and process._process.returncode == 0
+    process.close()
+    monkeypatch.setattr(zygote, "IDLE_S", 300.0)
+    other = zygote.Zygote([])
+    os.close(other._out)  # all that it sees of a kernel that was killed
+    assert other._process.wait(30) == 0
+    other._out = os.open(os.devnull, os.O_WRONLY)
+    other.close()
+
+
+def test_the_scratch_process_is_no_child_of_the_users(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live = namespace("n = 1")
+    save(live, store, checkpoint="a")
+    live["n"] = 2
+    save(live, store, checkpoint="b")
+    for name in ("a", "b"):
+        assert "child processes" not in [row["what"] for row in store.manifest(name).process]
+
+
+def test_read_back_finds_what_the_disk_has_changed(
+    store: CheckpointStore, namespace: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = namespace("import numpy as np\nbig = np.arange(1_000_000)")
+    told = save(live, store, checkpoint="good", prove="read-back")["proved"]
+    assert (told["how"], told["by"], told["why"]) == ("read-back", None, "it was asked for")
+    live["big"] = live["big"] + 1
+    staged: list[Path] = []
+
+    def damage(step: str, _done: int, _total: int) -> None:
+        if step == "verifying" and not staged:
+            for folder in (store.root / "checkpoints").glob(".saving-*"):
+                staged.extend(sorted((folder / "chunks").iterdir()))
+            staged[0].write_bytes(b"x" * staged[0].stat().st_size)
+
+    with pytest.raises(GkewsError) as caught:
+        save(live, store, checkpoint="bad", prove="read-back", progress=damage)
+    assert caught.value.reason == "verification_failed" and staged[0].name in caught.value.message
+    assert [summary["id"] for summary in store.summaries()] == ["good"]
+
+
+def test_off_is_off_and_said_so(store: CheckpointStore, namespace: Make) -> None:
+    told = save(namespace("n = 1"), store, checkpoint="a", prove="off")["proved"]
+    assert (told["how"], told["when"]) == ("off", None)
+    assert zygote.kept_pid() is None
+    with pytest.raises(GkewsError) as caught:
+        save(namespace("n = 1"), store, checkpoint="b", prove="maybe")
+    assert caught.value.reason == "bad_request"
+
+
+def test_where_memory_is_short_it_is_read_back_and_said_why(
+    store: CheckpointStore, namespace: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "SPARE", 1 << 60)  # more than any machine has to spare
+    told = save(namespace("n = 1"), store, checkpoint="a")["proved"]
+    assert told["how"] == "read-back" and "memory is short" in told["why"]
+    assert zygote.kept_pid() is None
+    # found only after the graph was written: what was started is ended
+    monkeypatch.setattr(proof, "SPARE", 0)
+    monkeypatch.setattr(proof, "_GROWTH", 1 << 60)
+    told = save(namespace("n = 2"), store, checkpoint="b")["proved"]
+    assert told["how"] == "read-back" and zygote.kept_pid() is None
+
+
+def test_the_tightest_limit_counts(tmp_path: Path) -> None:
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (proc / "meminfo").write_text("MemTotal: 1000 kB\nMemFree: 5 kB\nMemAvailable: 600 kB\n")
+    (proc / "vmstat").write_text("nr_free_pages 9\noom_kill 3\n")
+    assert headroom.memory(proc, cgroups) == headroom.Memory(600 << 10, 1000 << 10)
+    assert headroom.killed_for_memory(proc) == 3
+    (proc / "self" / "cgroup").write_text("0::/user/kernel\n")
+    folder = cgroups / "user" / "kernel"
+    folder.mkdir(parents=True)
+    (folder / "memory.max").write_text("max\n")
+    (folder / "memory.current").write_text("77\n")
+    assert headroom.memory(proc, cgroups).free == 600 << 10  # type: ignore[union-attr]
+    (folder.parent / "memory.max").write_text(f"{400 << 10}\n")
+    (folder.parent / "memory.current").write_text(f"{300 << 10}\n")
+    (folder.parent / "memory.stat").write_text(f"anon 5\ninactive_file {100 << 10}\n")
+    assert headroom.memory(proc, cgroups) == headroom.Memory(200 << 10, 400 << 10)
+    (proc / "self" / "cgroup").write_text("4:cpu:/\n5:memory:/pod\n")
+    (cgroups / "memory" / "pod").mkdir(parents=True)
+    (cgroups / "memory" / "pod" / "memory.limit_in_bytes").write_text("5000")
+    (cgroups / "memory" / "pod" / "memory.usage_in_bytes").write_text("4000")
+    assert headroom.memory(proc, cgroups) == headroom.Memory(1000, 5000)
+    assert headroom.memory(tmp_path / "none", tmp_path / "none") is None
+
+
+def test_a_bound_that_was_met_is_said(
+    store: CheckpointStore, namespace: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jupyter_gkews.kernel.checkpoint import save as saving
+
+    live = namespace("many = [[i] for i in range(5000)]\nfew = [1, 2]")
+    assert save(live, store, checkpoint="whole")["proved"]["partly"] == []
+    live["few"].append(3)
+    monkeypatch.setattr(saving, "LOOK_S", -1.0)
+    summary = save(live, store, checkpoint="part")
+    assert summary["proved"]["partly"] == ["many"] and summary["counts"]["lost"] == 0
+
+
+def test_nothing_is_carried_over_that_depends_on_a_file(
+    store: CheckpointStore, namespace: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    live = namespace(f"file = open({str(tmp_path / 'notes.txt')!r})")
+    save(live, store, checkpoint="a")
+    assert save(live, store, checkpoint="b")["proved"]["by"] == "b"
+    live["file"].close()
+
+
+def test_verdicts_are_forgotten_in_the_end(store: CheckpointStore, namespace: Make) -> None:
+    proved._remembered.clear()
+    live = namespace("n = 0")
+    for n in range(12):
+        live["n"] = n
+        save(live, store, checkpoint=f"c{n}")
+    assert len(proved._remembered) == 8
