@@ -155,7 +155,7 @@ def look_at_tensor(prints: Any, tensor: Any, torch: Any) -> None:
                 reach = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
                 address = storage.data_ptr() + start
                 prints.say(sample(address, (reach + 1) * tensor.element_size()))
-    if tensor.is_leaf and tensor.grad is not None:
-        prints.then(tensor.grad)
-    if tensor.__dict__:
+    if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
+        prints.then(tensor.grad)  # asked of other tensors, torch warns
+    if plain and tensor.__dict__:
         prints.then_mapping(tensor.__dict__)
