@@ -37,8 +37,8 @@ import os
 f = open('gone.txt', 'w+'); f.write('x'); f.flush(); os.unlink('gone.txt')
 ok = 1""",
         "check": """
-assert ok == 1""",
-        "lost": ["f"],
+import os
+f.seek(0); assert ok == 1 and f.read() == 'x' and not os.path.exists('gone.txt')""",
     },
     "locks_and_queues": {
         "setup": """

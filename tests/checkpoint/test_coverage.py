@@ -11,6 +11,7 @@ from .rows_arrays import ROWS as ARRAYS
 from .rows_graph import ROWS as GRAPH
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
+from .rows_rebuilt import ROWS as REBUILT
 from .rows_torch import ROWS as TORCH
 
 FAMILIES = {
@@ -18,6 +19,7 @@ FAMILIES = {
     "arrays": ARRAYS,
     "process": PROCESS,
     "torch": TORCH,
+    "rebuilt": REBUILT,
     "graph": GRAPH,
 }
 

@@ -17,7 +17,7 @@ from typing import Any, Callable
 from .looks import ATOMS, LOOKS, Look, look_of
 from .placeholders import Lost
 from .places import Places
-from .rebuilders import by_others, types_of_ours
+from .rebuilders import not_compared, types_of_ours
 from .singletons import StandIn, process_objects
 
 #: Objects of one name that are looked at before the time is looked at again.
@@ -110,7 +110,7 @@ class Fingerprints:
         number = id(obj)
         if cls is Lost or number in self._lost:
             self._words.append("lost")
-        elif by_others(obj):
+        elif not_compared(obj):
             self._words.append("made by a rebuilder")
         elif cls is StandIn or number in self._process:
             self._words.append("of the process")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from .interface import CannotKeepError, Rebuilder
 from .registry import (
-    by_others,
     capture,
     forget_rebuilder,
+    not_compared,
     put_back,
     register,
     register_rebuilder,
@@ -20,9 +20,9 @@ from .registry import (
 __all__ = [
     "CannotKeepError",
     "Rebuilder",
-    "by_others",
     "capture",
     "forget_rebuilder",
+    "not_compared",
     "put_back",
     "register",
     "register_rebuilder",

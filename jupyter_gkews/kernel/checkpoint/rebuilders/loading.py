@@ -33,7 +33,7 @@ class Loading(Protocol):
 
 
 _now = threading.local()
-#: What rehearsals made, so that a fingerprint can tell them; a test load keeps all it has made.
+#: What stands for objects in this test load (which keeps all that it has made, to its end).
 _rehearsed: dict[int, Any] = {}
 
 
@@ -56,8 +56,16 @@ def loading() -> Loading:
     return load
 
 
+def stand_in() -> Any:
+    """What takes an object's place in a test load, where the object itself cannot be made. The
+    handler says so at the pause, with registry.stands_in(writer, obj)."""
+    made = StandIn()
+    _rehearsed[id(made)] = made
+    return made
+
+
 def rehearsed(obj: Any) -> bool:
-    """Whether a rehearsal of a rebuilder of others made `obj`."""
+    """Whether `obj` takes the place of another in this test load."""
     return id(obj) in _rehearsed
 
 

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Callable, overload
 
 from ..placeholders import Lost, loss_of
 from ..reduction import one_line
-from .interface import CannotKeepError, FunctionRebuilder, Handler, Kind, Rebuilder
+from .interface import (
+    STOOD_IN,
+    CannotKeepError,
+    FunctionRebuilder,
+    Handler,
+    Kind,
+    Rebuilder,
+    stands_in,
+)
 from .loading import fill_again, make_again, rehearsed
 
 if TYPE_CHECKING:
@@ -32,10 +40,13 @@ GROUP = "jupyter_gkews.rebuilders"
 #: both {class: Handler}. An earlier family's derived classes go first.
 FAMILIES: dict[str, str] = {
     "files": "",
+    "temporary_files": "",
     "synchronisation": "",
     "pools": "",
     "loggers": "",
-    "memory_maps": "numpy",
+    "memory_maps": "mmap",
+    "compressed_files": "",
+    "tables": "csv",
     "progress_bars": "tqdm",
     "optimizers": "torch.optim",
     "operators": "torch._ops",
@@ -57,7 +68,7 @@ def _base_handlers(family: ModuleType) -> dict[type, Handler]:
 
 def register(writer: GraphWriter) -> None:
     """Teach `writer` our families and the rebuilders of others; theirs win."""
-    _described.clear()
+    STOOD_IN.clear()
     for family in _families():
         writer.handlers.update(family.handlers())
         writer.base_handlers += _base_handlers(family).items()
@@ -77,9 +88,9 @@ def types_of_ours() -> tuple[type, ...]:
     return tuple(found)
 
 
-def by_others(obj: Any) -> bool:
-    """Whether a rebuilder of others described `obj` in the latest pass, or rehearsed it here."""
-    return id(obj) in _described or rehearsed(obj)
+def not_compared(obj: Any) -> bool:
+    """Whether a stand-in takes the place of `obj` in a test load, or `obj` is one here."""
+    return id(obj) in STOOD_IN or rehearsed(obj)
 
 
 # ---- rebuilders of others ----
@@ -109,7 +120,7 @@ class _Entry:
             raise CannotKeepError(what, f"its rebuilder failed: {one_line(error)}") from error
         if told:
             writer.note_rebuilt(str(told), obj)
-        _described.add(id(writer.keep(obj)))
+        stands_in(writer, obj)  # its rehearsal may be anything
         rv = (make_again, (rebuilder, description, what))
         if contents is None:
             return rv
@@ -125,8 +136,6 @@ def _words(rebuilder: Rebuilder, obj: Any) -> str:
 
 _registered: dict[Kind, _Entry] = {}
 _found: dict[Kind, _Entry] = {}
-#: ids of what they described in the latest pass.
-_described: set[int] = set()
 _looked_at: set[tuple[str, str]] = set()
 _problems: dict[str, str] = {}
 
