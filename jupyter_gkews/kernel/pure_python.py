@@ -1,17 +1,21 @@
 """Lets a kernel import cloudpickle from where the server has it, if its own environment has none.
 
 Finds that one name and nothing else of the folder: the server's other packages may be for another
-Python. Last on sys.meta_path, so the kernel's own copy always wins, also one installed later.
+Python. The kernel's own copy wins, also one installed later, unless it is too old for us.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 _NAMES = frozenset(("cloudpickle",))
+#: The first major version that we can work with.
+_MAJOR = 3
 
 
 class PurePythonFinder:
@@ -29,8 +33,24 @@ class PurePythonFinder:
 
 def install(folders: Sequence[str]) -> None:
     """Find the names in `folders` from now on, in this process."""
-    if folders:
-        sys.meta_path.append(PurePythonFinder(folders))
+    if not folders:
+        return
+    finder = PurePythonFinder(folders)
+    if _too_old():
+        sys.meta_path.insert(0, finder)
+    else:
+        sys.meta_path.append(finder)
+
+
+def _too_old() -> bool:
+    """Whether this environment has a copy that is too old (read, not imported)."""
+    with contextlib.suppress(OSError, ValueError, ImportError):
+        spec = PathFinder.find_spec("cloudpickle")
+        if spec is not None and spec.origin:
+            with open(spec.origin, encoding="utf-8") as file:
+                version = re.search(r"""__version__\s*=\s*["'](\d+)\.""", file.read())
+            return version is not None and int(version[1]) < _MAJOR
+    return False
 
 
 def folders() -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
 
-from . import rebuild
+from . import bytecode, rebuild
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -105,10 +105,13 @@ def reduce_cell(writer: GraphWriter, cell: Any) -> Reduced:
 
 
 def reduce_code(writer: GraphWriter, code: types.CodeType) -> Reduced:
-    """Code with its file name kept, so that tracebacks and source lines are still right."""
-    make, args = cloudpickle._code_reduce(code)
+    """Bytecode, and where its source is: another Python compiles that again."""
     writer.uses_source(code.co_filename)
-    return make, tuple(code.co_filename if arg == "<dynamic-code>" else arg for arg in args)
+    try:
+        return rebuild.code, (bytecode.MAGIC, bytecode.describe(code), bytecode.dump(code))
+    except ValueError:  # constants that no compiler makes
+        make, args = cloudpickle._code_reduce(code)
+        return make, tuple(code.co_filename if arg == "<dynamic-code>" else arg for arg in args)
 
 
 def sources(filenames: set[str]) -> dict[str, str]:

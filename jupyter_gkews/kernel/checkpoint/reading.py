@@ -17,6 +17,7 @@ from typing import Any, Callable
 
 from ...errors import GkewsError
 from . import rebuild, rebuilders
+from .bytecode import OtherPythonError
 from .collector import collector_held
 from .graph import ANNOUNCED
 from .manifest import Manifest
@@ -157,6 +158,8 @@ class GraphReader:
             raise
         except Hung as hung:
             return self.fail(_what(func, args), f"it could not be rebuilt: {hung}")
+        except OtherPythonError as other:
+            return self.fail("a function", str(other))
         except DamagedError as damage:
             return self.fail(_ON_MEMORY.get(getattr(func, "__name__", ""), "data"), str(damage))
         except BaseException as error:

@@ -8,6 +8,7 @@ never change.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import linecache
@@ -16,6 +17,7 @@ import types
 import weakref
 from typing import Any, NoReturn
 
+from . import bytecode
 from .placeholders import Loss, Lost
 
 #: Names that older checkpoints look for here -> the module of rebuilders/ that has them now.
@@ -117,6 +119,11 @@ def fill_cell(target: Any, content: tuple[Any, ...]) -> None:
         target.cell_contents = content[0]
 
 
+def code(magic: int, described: tuple[Any, ...], data: bytes) -> types.CodeType:
+    """A code object, compiled again where the bytecode is another Python's (bytecode.load)."""
+    return bytecode.load(magic, described, data)
+
+
 def function(code: Any, globals_: dict[str, Any], name: str, closure: Any) -> types.FunctionType:
     """A function that lives in `globals_`; defaults and the rest come by set_function."""
     globals_.setdefault("__builtins__", __builtins__)
@@ -128,6 +135,13 @@ def set_function(func: types.FunctionType, state: dict[str, Any]) -> None:
     for target, content in state.pop("cells", ()):
         fill_cell(target, content)
     attributes = state.pop("attributes", None)
+    if not hasattr(func, "__annotate__") and callable(state.get("__annotate__")):
+        # written by Python 3.14, which evaluates them when they are asked for
+        with contextlib.suppress(Exception):
+            state["__annotations__"] = state["__annotate__"](1)
+    for name in ("__annotate__", "__type_params__"):
+        if name in state and not hasattr(func, name):
+            del state[name]
     for name, value in state.items():
         setattr(func, name, value)
     if attributes:
