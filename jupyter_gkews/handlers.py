@@ -247,7 +247,8 @@ class CheckpointHandler(GkewsHandler):
     @json_errors
     async def get(self, checkpoint_id: str) -> None:
         """See getCheckpoint in openapi.yaml."""
-        self.reply(await asyncio.to_thread(self.lifecycle.shelf.get, checkpoint_id))
+        kernel_id = self.get_query_argument("kernel_id", None)
+        self.reply(await self.lifecycle.checkpoint_in_detail(checkpoint_id, kernel_id))
 
     @web.authenticated
     @authorized

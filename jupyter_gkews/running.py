@@ -19,6 +19,7 @@ from jupyter_core.utils import ensure_async
 from jupyter_server._tz import utcnow
 from jupyter_server.utils import ApiPath, to_os_path
 
+from . import kernel_environment
 from .errors import GkewsError
 from .kernel.protocol import MSG_EVENT, MSG_REPLY, MSG_REQUEST
 from .launching import LaunchSettings, PausedProcess
@@ -209,6 +210,22 @@ class RunningKernels:
             return self._kernels.kernel_spec_manager.get_kernel_spec(name) is not None
         except NoSuchKernel:
             return False
+
+    async def environment(self, kernel_name: str, kernel_id: str | None) -> dict[str, Any] | None:
+        """What the Python of a kernel (or of a kernelspec) has installed."""
+        try:
+            spec = self._kernels.kernel_spec_manager.get_kernel_spec(kernel_name)
+        except NoSuchKernel:
+            return None
+        like = [kernel_id] if kernel_id is not None else self.ids()
+        hellos = [
+            process.hello
+            for each in like
+            if each in self and self.facts(each).name == kernel_name
+            and (process := self.process(each)) is not None and process.hello is not None
+        ]  # fmt: skip
+        python = hellos[0].executable if hellos else kernel_environment.interpreter(spec.argv)
+        return None if python is None else await kernel_environment.ask(python, spec.env)
 
     def api_path(self, notebook: str) -> str | None:
         """The path of a notebook file relative to the root; None if it lies outside or is gone."""

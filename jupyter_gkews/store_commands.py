@@ -7,20 +7,24 @@ what they load just now. Never unpickles anything.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import quote
 
+from . import kernel_environment
 from .errors import GkewsError
 from .kernel.checkpoint import transfer
 from .kernel.checkpoint import trust as trusting
 from .kernel.checkpoint.store import CheckpointStore
 from .lifecycle.records import PausedRecords
+from .lifecycle.service import compared
 from .lifecycle.shelf import needed
-from .server_client import Server, UnreachableError
+from .server_client import Server, UnreachableError, find_kernel
 from .tables import local_time, print_json, size, table
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -48,6 +52,10 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="N",
         help="remove also checkpoints without a name but the newest N of each kernel",
     )
+    command.set_defaults(without_server=True)
+    command = add("show", show, "show a checkpoint and what would break in a load here", where)
+    command.add_argument("checkpoint", help="its id")
+    command.add_argument("--kernel", help="compare with this kernel: its id, or its notebook")
     command.set_defaults(without_server=True)
     command = add("trust", trust, "sign a checkpoint of other origin, to load it", where)
     command.add_argument("checkpoint", help="its id in the store, or what `export` wrote elsewhere")
@@ -105,6 +113,77 @@ def _print_collected(report: dict[str, Any]) -> None:
     print(f"{size(report['bytes_freed'])} {would}freed.")
     if report["stays"]:
         print(report["stays"])
+
+
+def show(options: argparse.Namespace, among: list[Server]) -> None:
+    """Print one checkpoint and what differs here."""
+    found = stores(options, among)
+    answer: dict[str, Any] | None = None
+    for root, server in found.items():
+        try:
+            if server is not None:
+                query = ""
+                if options.kernel is not None:
+                    query = (
+                        f"?kernel_id={quote(find_kernel([server], options.kernel).kernel['id'])}"
+                    )
+                answer = server.ask("GET", f"checkpoints/{quote(options.checkpoint, '')}{query}")
+            else:
+                answer = asyncio.run(_shown(CheckpointStore(root), options.checkpoint))
+            break
+        except GkewsError as error:
+            if error.reason != "checkpoint_not_found" or root == list(found)[-1]:
+                raise
+    assert answer is not None
+    if options.json:
+        print_json(answer)
+        return
+    counts = answer["counts"]
+    print(f"Checkpoint {answer['id']}" + (f" {answer['name']!r}" if answer["name"] else ""))
+    print(f"  made       {local_time(answer['created'])}, Python {answer['python']}")
+    print(f"  notebook   {answer['notebook'] or '-'}")
+    print(f"  size       {size(answer['bytes'].get('total'))}")
+    print(f"  variables  {counts['kept']} kept, {counts['rebuilt']} rebuilt, {counts['lost']} lost")
+    if answer["lost"]:
+        rows = [(row["name"], row["reason"] or "") for row in answer["lost"]]
+        print("\n" + table(("lost", "reason"), rows))
+    differences = answer["differences"]
+    if differences is None:
+        print(
+            "\nWhat the kernel's Python has is not known: what differs is seen when it is loaded."
+        )
+    elif not differences:
+        print(f"\nNothing differs in {answer['compared_with']['executable']}.")
+    else:
+        print(f"\nDifferent in {answer['compared_with']['executable']}:")
+        rows = [
+            (
+                d["what"],
+                d["made"] or "",
+                d["here"] or "nothing",
+                _SEVERITY[d["severity"]],
+                d["means"],
+            )
+            for d in differences
+        ]
+        print(table(("what", "made with", "here", "", "what it means"), rows))
+
+
+_SEVERITY = {"loses": "loses", "may_lose": "may lose", "note": ""}
+
+
+async def _shown(store: CheckpointStore, checkpoint: str) -> dict[str, Any]:
+    """As the server answers, without one: compared with the kernelspec that made it."""
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    manifest = store.manifest(checkpoint)
+    try:
+        spec = KernelSpecManager().get_kernel_spec(str(manifest.kernel.get("name")))
+        python = kernel_environment.interpreter(spec.argv)
+        here = None if python is None else await kernel_environment.ask(python, spec.env)
+    except NoSuchKernel:
+        here = None
+    return {**manifest.summary(), **compared(manifest, here)}
 
 
 def trust(options: argparse.Namespace, among: list[Server]) -> None:

@@ -131,6 +131,11 @@ class Kernels(Protocol):
 
     def has_kernelspec(self, name: str) -> bool: ...  # noqa: D102
 
+    async def environment(self, kernel_name: str, kernel_id: str | None) -> dict[str, Any] | None:
+        """What the Python of a kernel, or of a kernelspec, has installed; None if it is not known.
+
+        As kernel.checkpoint.environment.present says it."""
+
     def api_path(self, notebook: str) -> str | None:
         """The path of a notebook file relative to the root; None if it lies outside or is gone."""
 
@@ -162,6 +167,14 @@ class ManifestFacts(Protocol):
 
     @property
     def bytes(self) -> dict[str, int]: ...  # noqa: D102
+
+    @property
+    def environment(self) -> dict[str, Any]: ...  # noqa: D102
+
+    @property
+    def modules(self) -> list[str]: ...  # noqa: D102
+
+    def algorithms(self) -> set[str]: ...  # noqa: D102
 
 
 class Store(Protocol):

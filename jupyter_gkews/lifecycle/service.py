@@ -311,6 +311,19 @@ class Lifecycle:
             raise pausing.busy("The kernel cannot be asked now, and was not asked before.")
         return {"kernel": kernel_id, **entry.survives, "stale": True}
 
+    async def checkpoint_in_detail(self, checkpoint: str, kernel_id: str | None) -> dict[str, Any]:
+        """One checkpoint, and what the environment of a kernel would break: of `kernel_id`, else
+        of the kernelspec that made it. Raises as `shelf.get`, kernel_not_found."""
+        summary = await asyncio.to_thread(self.shelf.get, checkpoint)
+        manifest = await asyncio.to_thread(self._ctx.store.manifest, checkpoint)
+        if kernel_id is not None:
+            self.roster.subject(kernel_id)
+            name = self._ctx.kernels.facts(kernel_id).name
+        else:
+            name = str((summary.get("kernel") or {}).get("name") or "")
+        here = await self._ctx.kernels.environment(name, kernel_id)
+        return {**summary, **compared(manifest, here)}
+
     async def delete_checkpoint(self, checkpoint: str) -> int:
         """Delete a checkpoint; the bytes freed. Raises `checkpoint_in_use`."""
         freed = await asyncio.to_thread(self.shelf.delete, checkpoint)
@@ -370,6 +383,18 @@ class Lifecycle:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def compared(manifest: ManifestFacts, here: dict[str, Any] | None) -> dict[str, Any]:
+    """{"differences", "compared_with"} of a checkpoint and an environment; null where it is not
+    known what the kernel has."""
+    from ..kernel.checkpoint.environment import differences  # not needed for a server's start
+
+    if here is None:
+        return {"differences": None, "compared_with": None}
+    rows = differences(manifest.environment, here, manifest.modules, manifest.algorithms())
+    shown = {key: here.get(key) for key in ("python", "executable", "platform")}
+    return {"differences": rows, "compared_with": shown}
 
 
 def _table_of(manifest: ManifestFacts) -> dict[str, Any]:

@@ -208,3 +208,34 @@ def test_what_a_stranger_wrote_cannot_command_the_terminal(
     said = gkews("trust", "one")
     assert "\x1b" not in said.out and "\x07" not in said.out
     assert "changed after it was signed" in said.out
+
+
+def test_show_tells_what_a_checkpoint_is_and_what_differs_here(
+    gkews: Gkews, store: CheckpointStore
+) -> None:
+    save(
+        {"x": 1, "lines": (n for n in "ab")},
+        store,
+        checkpoint="two",
+        name="milestone",
+        kernel={"id": "k", "name": "python3"},
+        prove=False,
+    )
+    said = gkews("show", "two")
+    assert said.code == 0, said.err
+    assert "milestone" in said.out and "generator" in said.out and "Nothing differs" in said.out
+    assert gkews("show", "two", "--json").json["differences"] == []
+    assert "not known" in gkews("show", "one").out, "it was made by no kernel"
+    said = gkews("show", "nothing")
+    assert said.code == 1 and "checkpoint_not_found" in said.err
+
+
+def test_show_asks_the_server(
+    server: LiveServer, gkews: Gkews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(server.base / "runtime"))
+    kernel = server.notebook("show.ipynb").ready()
+    checkpoint = kernel.do("checkpoint")["result"]["checkpoint"]
+    said = gkews("show", checkpoint, "--kernel", "show.ipynb")
+    assert said.code == 0 and "show.ipynb" in said.out and "Nothing differs" in said.out
+    assert gkews("show", "nothing").code == 1

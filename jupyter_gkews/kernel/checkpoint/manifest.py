@@ -71,6 +71,11 @@ class Manifest:
         name, nbytes, quick = self.chunks[index]
         return Chunk(str(name), int(nbytes), None if quick is None else str(quick))
 
+    def algorithms(self) -> set[str]:
+        """The hashes that name its graph and its chunks."""
+        names = [str(self.graph.get("name", "")), *(str(chunk[0]) for chunk in self.chunks)]
+        return {name.split("-", 1)[0] for name in names}
+
     def summary(self) -> dict[str, Any]:
         """What lists and replies show (docs/architecture.md)."""
         return {

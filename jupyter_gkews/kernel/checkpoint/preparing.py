@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Callable
 
-from . import functions, process_state
+from . import environment, functions, process_state
 from .collect import CellOf, Collected, GraphFile, collect
 from .commit import Staging
 from .import_order import in_import_order
@@ -84,7 +84,7 @@ def prepare(
         name=subject.name,
         kernel=subject.kernel or {},
         notebook=subject.notebook,
-        environment=process_state.environment(),
+        environment=environment.capture(),
         names=got.entries,
         variables=got.rows,
         process=captured.rows,

@@ -6,7 +6,6 @@ Captures and applies; it never writes a value whose name looks like a secret.
 from __future__ import annotations
 
 import os
-import platform
 import random
 import re
 import sys
@@ -216,29 +215,6 @@ def _outside_connections() -> set[str]:
             if fields[3] == "01" and not local and set(remote) != {"0"}:
                 found.add(fields[9])
     return found
-
-
-def environment() -> dict[str, Any]:
-    """What the checkpoint was made with: Python, packages that matter, GPUs."""
-    packages = {}
-    for name in ("numpy", "pandas", "torch", "transformers", "cloudpickle", "IPython", "ipykernel"):
-        module = sys.modules.get(name)
-        version = getattr(module, "__version__", None)
-        if isinstance(version, str):
-            packages[name] = version
-    gpus = []
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is not None and cuda.is_available() and cuda.is_initialized():
-        gpus = [cuda.get_device_name(i) for i in range(cuda.device_count())]
-    return {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "executable": sys.executable,
-        "platform": platform.platform(),
-        "packages": packages,
-        "gpus": gpus,
-    }
 
 
 def apply_paths(state: dict[str, Any]) -> list[str]:
