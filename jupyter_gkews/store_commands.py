@@ -156,17 +156,17 @@ def show(options: argparse.Namespace, among: list[Server]) -> None:
         print(f"\nNothing differs in {answer['compared_with']['executable']}.")
     else:
         print(f"\nDifferent in {answer['compared_with']['executable']}:")
-        rows = [
+        differing = [
             (
-                d["what"],
-                d["made"] or "",
-                d["here"] or "nothing",
-                _SEVERITY[d["severity"]],
-                d["means"],
+                row["what"],
+                row["made"] or "",
+                row["here"] or "nothing",
+                _SEVERITY[row["severity"]],
+                row["means"],
             )
-            for d in differences
+            for row in differences
         ]
-        print(table(("what", "made with", "here", "", "what it means"), rows))
+        print(table(("what", "made with", "here", "", "what it means"), differing))
 
 
 _SEVERITY = {"loses": "loses", "may_lose": "may lose", "note": ""}
