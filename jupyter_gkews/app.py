@@ -122,10 +122,17 @@ class GkewsApp(ExtensionApp):
         resume. Default: 30.""",
     ).tag(config=True)
     on_missing_gpu = Enum(
-        ("cpu", "fail"),
+        ("cpu", "wait", "fail"),
         default_value="cpu",
-        help="""What becomes of CUDA tensors where the resumed kernel finds no GPU: `cpu` rebuilds
-        them in memory and says so, `fail` refuses the resume and leaves the kernel paused.""",
+        help="""What becomes of tensors on a GPU where the resumed kernel finds none, or none with
+        room for them: `cpu` rebuilds them in memory and says so, `wait` waits for one, `fail`
+        refuses the resume and leaves the kernel paused. A resume request can say otherwise.""",
+    ).tag(config=True)
+    gpu_wait_timeout = Float(
+        600.0,
+        min=0.0,
+        help="""Seconds that a resume with `on_missing_gpu` `wait` waits; then it is given up and
+        the kernel stays paused. Default: 600.""",
     ).tag(config=True)
     verify = Enum(
         ("fast", "full"),
@@ -182,6 +189,7 @@ class GkewsApp(ExtensionApp):
                     idle_timeout_s=self.idle_timeout,
                     answer_timeout_s=self.answer_timeout,
                     on_missing_gpu=self.on_missing_gpu,
+                    gpu_wait_s=self.gpu_wait_timeout,
                     verify=self.verify,
                     keep_checkpoints=self.keep_checkpoints,
                     delete_after_s=self.delete_after and self.delete_after * 86400,

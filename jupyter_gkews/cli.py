@@ -181,7 +181,9 @@ def checkpoint(options: argparse.Namespace, among: list[Server]) -> None:
 
 def resume(options: argparse.Namespace, among: list[Server]) -> None:
     """Resume a kernel."""
-    _operate(options, among, "resume", {})
+    given = {"on_missing_gpu": options.on_missing_gpu, "gpu_wait_s": options.gpu_wait}
+    body = {key: value for key, value in given.items() if value is not None}
+    _operate(options, among, "resume", body)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -318,7 +320,16 @@ def _parser() -> argparse.ArgumentParser:
         default="idle",
         help="a running cell: wait for it (idle), interrupt it, or refuse (now)",
     )
-    add("resume", resume, "start a paused kernel and load its checkpoint", kernel, wait)
+    resuming = add("resume", resume, "start a paused kernel and load its checkpoint", kernel, wait)
+    resuming.add_argument(
+        "--on-missing-gpu",
+        choices=("cpu", "wait", "fail"),
+        help="tensors whose GPU is not there or has no room: move them to the CPU, wait, or refuse "
+        "(default: as the server is configured)",
+    )
+    resuming.add_argument(
+        "--gpu-wait", type=_seconds, metavar="SECONDS", help="how long to wait for a GPU"
+    )
     add("checkpoint", checkpoint, "write a checkpoint and go on", kernel, wait, how)
     add("list", list_checkpoints, "list the checkpoints")
     add("survives", survives, "show what a pause would keep, rebuild and lose", kernel)

@@ -21,7 +21,7 @@ from tornado import web
 from . import __version__
 from .errors import GkewsError
 from .lifecycle.operations import Operation, utcnow
-from .lifecycle.requests import GcRequest, PauseRequest, bad_request, only
+from .lifecycle.requests import GcRequest, PauseRequest, ResumeRequest, bad_request, only
 from .lifecycle.service import Lifecycle
 from .lifecycle.state import age_s
 
@@ -204,8 +204,8 @@ class ResumeHandler(GkewsHandler):
     @json_errors
     async def post(self, kernel_id: str) -> None:
         """See resumeKernel in openapi.yaml."""
-        only(self.body())
-        self.accepted(self.lifecycle.resume(kernel_id))
+        request = ResumeRequest.from_json(self.body())
+        self.accepted(self.lifecycle.resume(kernel_id, request))
 
 
 class OperationHandler(GkewsHandler):

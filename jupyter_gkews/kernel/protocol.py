@@ -64,7 +64,8 @@ class RestoreOrder:
 
     checkpoint: str
     operation: str
-    on_missing_gpu: str = "cpu"  # "cpu" | "fail"
+    on_missing_gpu: str = "cpu"  # "cpu" | "wait" | "fail"
+    gpu_wait_s: float = 600.0  # how long "wait" waits
     verify: str = "fast"  # "fast": xxh3 of each chunk; "full": its BLAKE3 name as well
 
 
@@ -108,7 +109,7 @@ class Progress:
     operation: str
     step: str
     """checkpoint: "graph" | "writing" | "verifying" | "committing"; restore: "importing" |
-    "reading" | "rebuilding"."""
+    "waiting_for_gpu" (bytes free, of bytes needed) | "reading" | "rebuilding"."""
     bytes_done: int = 0
     bytes_total: int = 0
 

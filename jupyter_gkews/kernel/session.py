@@ -327,6 +327,7 @@ class KernelSession:
             order.checkpoint,
             verify=order.verify,
             on_missing_gpu=order.on_missing_gpu,
+            gpu_wait_s=order.gpu_wait_s,
             progress=lambda step, done, total: self._progress(order.operation, step, done, total),
         )
         put_history_back(self.shell, report.extras)

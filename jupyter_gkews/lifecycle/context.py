@@ -19,6 +19,7 @@ class Settings:
     idle_timeout_s: float | None = None
     answer_timeout_s: float = 30.0
     on_missing_gpu: str = "cpu"
+    gpu_wait_s: float = 600.0
     verify: str = "fast"
     keep_checkpoints: int = 3
     delete_after_s: float | None = None

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import GkewsError
 
 WHEN = ("idle", "interrupt", "now")
+ON_MISSING_GPU = ("cpu", "wait", "fail")
 #: Longer names are refused: they end up in tables and manifests.
 MAX_NAME = 200
 
@@ -70,6 +71,27 @@ class PauseRequest:
                 "Nothing was done. Leave 'snapshot' out to pause with a checkpoint.",
             )
         return cls(when, default_timeout_s if timeout is None else float(timeout), name, snapshot)
+
+
+@dataclass(frozen=True)
+class ResumeRequest:
+    """How to resume. None: as the server is configured; `gpu_wait_s` in seconds."""
+
+    on_missing_gpu: str | None = None
+    gpu_wait_s: float | None = None
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> ResumeRequest:
+        """Read the body of a resume; raises `bad_request`."""
+        only(body, "on_missing_gpu", "gpu_wait_s")
+        rule = body.get("on_missing_gpu")
+        if rule is not None and rule not in ON_MISSING_GPU:
+            allowed = ", ".join(ON_MISSING_GPU)
+            raise bad_request(f"'on_missing_gpu' is {rule!r}; it must be one of {allowed}.")
+        wait = body.get("gpu_wait_s")
+        if wait is not None and not _is_seconds(wait):
+            raise bad_request("'gpu_wait_s' must be a number of seconds, 0 or more.")
+        return cls(rule, None if wait is None else float(wait))
 
 
 @dataclass(frozen=True)

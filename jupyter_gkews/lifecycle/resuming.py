@@ -9,18 +9,23 @@ from __future__ import annotations
 import asyncio
 
 from ..errors import GkewsError
-from ..kernel.protocol import RestoreOrder
+from ..kernel.protocol import Progress, RestoreOrder
 from . import pausing
 from .context import Context
 from .pausing import Subject
-from .requests import PauseRequest
+from .requests import PauseRequest, ResumeRequest
 from .run import Run
 
+#: What the kernel says while it waits for a device (kernel.checkpoint.devices).
+WAITING_FOR_GPU = "waiting_for_gpu"
 NEVER_STARTED = "The checkpoint is kept as it is."
 
 
-async def load(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
+async def load(
+    ctx: Context, on: Subject, run: Run, checkpoint: str, how: ResumeRequest | None = None
+) -> None:
     """Start the process of a paused kernel, load `checkpoint`, and see that it answers."""
+    how = how or ResumeRequest()
     entry, process = on.entry, on.process
     entry.enter("resuming")
     if run.operation.phase != "restoring":
@@ -31,12 +36,20 @@ async def load(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
     order = RestoreOrder(
         checkpoint=checkpoint,
         operation=run.operation.id,
-        on_missing_gpu=ctx.settings.on_missing_gpu,
+        on_missing_gpu=how.on_missing_gpu or ctx.settings.on_missing_gpu,
+        gpu_wait_s=ctx.settings.gpu_wait_s if how.gpu_wait_s is None else how.gpu_wait_s,
         verify=ctx.settings.verify,
     )
+
+    def progress(said: Progress) -> None:
+        phase = "waiting_for_capacity" if said.step == WAITING_FOR_GPU else "restoring"
+        if run.operation.finished is None and run.operation.phase != phase:
+            run.enter(phase)
+        run.progress(said)
+
     try:
         await process.start_for_resume(order)
-        restored = await run.unless_stopped(on.talk.restored(order, process.launch, run.progress))
+        restored = await run.unless_stopped(on.talk.restored(order, process.launch, progress))
         if restored.status != "ok":
             raise GkewsError.from_json(
                 restored.error or {"reason": "restore_failed", "message": "The load failed."}
@@ -68,7 +81,7 @@ async def load(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
     await asyncio.to_thread(ctx.records.remove, entry.id)
 
 
-async def resume(ctx: Context, on: Subject, run: Run) -> None:
+async def resume(ctx: Context, how: ResumeRequest, on: Subject, run: Run) -> None:
     """Resume a paused kernel from the checkpoint that its pause wrote."""
     checkpoint = on.entry.checkpoint
     if checkpoint is None:
@@ -77,7 +90,7 @@ async def resume(ctx: Context, on: Subject, run: Run) -> None:
             "No checkpoint is recorded for this paused kernel.",
             "Restart the kernel, or restore another checkpoint into it.",
         )
-    await load(ctx, on, run, checkpoint)
+    await load(ctx, on, run, checkpoint, how)
 
 
 async def restore(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:

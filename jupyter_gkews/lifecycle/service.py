@@ -20,7 +20,7 @@ from .context import Context
 from .interfaces import ManifestFacts
 from .operations import PHASES, Operation, utcnow
 from .pausing import Subject
-from .requests import PauseRequest
+from .requests import PauseRequest, ResumeRequest
 from .roster import Roster
 from .run import Run
 from .shelf import CheckpointShelf
@@ -77,7 +77,7 @@ class Lifecycle:
             on, kind, lambda subject, run: procedure(self._ctx, subject, run, request)
         )
 
-    def resume(self, kernel_id: str) -> Operation:
+    def resume(self, kernel_id: str, request: ResumeRequest | None = None) -> Operation:
         """Resume a paused kernel. Raises `not_paused`, `operation_running`."""
         on = self.roster.subject(kernel_id)
         if (run := self._running(on, "resume")) is not None:
@@ -89,7 +89,10 @@ class Lifecycle:
                 "Nothing was changed: go on working in it.",
             )
         return self._start(
-            on, "resume", partial(resuming.resume, self._ctx), loads=on.entry.checkpoint
+            on,
+            "resume",
+            partial(resuming.resume, self._ctx, request or ResumeRequest()),
+            loads=on.entry.checkpoint,
         )
 
     async def restore(self, checkpoint: str, kernel_id: str | None) -> Operation:

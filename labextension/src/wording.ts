@@ -179,6 +179,8 @@ export function activity(
       return trans.__('Making the checkpoint durable');
     case 'importing':
       return trans.__('Starting and importing modules');
+    case 'waiting_for_gpu':
+      return trans.__('Waiting for a GPU with enough free memory');
     case 'reading':
       return trans.__('Reading the checkpoint');
     case 'rebuilding':

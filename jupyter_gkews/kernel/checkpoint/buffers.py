@@ -116,6 +116,10 @@ class Buffers:
                 total += view.nbytes
         return total
 
+    def devices(self) -> dict[str, str]:
+        """The device of each view that is not host memory, by the view's index as a text."""
+        return {str(i): view.space for i, view in enumerate(self._views) if view.space}
+
     def layout(self) -> Layout:
         """Merge what overlaps and lay it out in blocks, in the order of first registration."""
         order = sorted(
@@ -138,15 +142,16 @@ class Buffers:
     def _place(self, groups: list[_Group]) -> Layout:
         blocks: list[Block] = []
         views: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(self._views)
-        pack: int | None = None
+        packs: dict[str, int] = {}  # the one that is being filled, by space
         for group in groups:
             nbytes = group.end - group.start
-            if nbytes >= BIG or group.space:
+            if nbytes >= BIG:
                 number, offset = len(blocks), 0
                 blocks.append(Block())
             else:
-                if pack is None or blocks[pack].nbytes + nbytes > PACK:
-                    pack = len(blocks)
+                pack = packs.get(group.space, -1)
+                if pack < 0 or blocks[pack].nbytes + nbytes > PACK:
+                    pack = packs[group.space] = len(blocks)
                     blocks.append(Block())
                 number = pack
                 offset = -(-blocks[pack].nbytes // ALIGN) * ALIGN

@@ -78,6 +78,7 @@ def prepare(
     captured.tell_open_files(got.writer.reopened)
     state = dict(captured.state)
     state["sources"] = functions.sources(got.writer.source_files)
+    state["devices"] = got.writer.buffers.devices()
     manifest = Manifest(
         id=subject.checkpoint,
         created=now.replace("+00:00", "Z"),

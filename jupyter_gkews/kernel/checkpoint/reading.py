@@ -19,6 +19,7 @@ from ...errors import GkewsError
 from . import rebuild, rebuilders
 from .bytecode import OtherPythonError
 from .collector import collector_held
+from .devices import Placement, Uploads
 from .graph import ANNOUNCED
 from .manifest import Manifest
 from .memory import CheckpointMemory, DamagedError, torch_of
@@ -53,7 +54,8 @@ class GraphReader:
         memory: CheckpointMemory,
         user_ns: dict[str, Any],
         *,
-        on_missing_gpu: str = "cpu",
+        placement: Placement,
+        uploads: Uploads,
         dry: bool = False,
         when: str = "",
     ) -> None:
@@ -61,11 +63,11 @@ class GraphReader:
         self._manifest = manifest
         self._memory = memory
         self._user_ns = user_ns
-        self._on_missing_gpu = on_missing_gpu
+        self._placement = placement
+        self._uploads = uploads
         self.dry = dry
         self._when = when
         self._storages: dict[tuple[int, str], Any] = {}
-        self.moved: dict[str, str] = {}
         self.notes: dict[str, list[str]] = {}
         self.failed: list[tuple[Any, Loss]] = []
         self.lenient = bool(manifest.lenient)
@@ -95,7 +97,6 @@ class GraphReader:
                 self.undo()
                 self._storages.clear()
                 self.failed.clear()
-                self.moved.clear()
                 self.notes.clear()
         return dict(self._read(PatientUnpickler, progress))
 
@@ -212,32 +213,30 @@ class GraphReader:
             return torch.empty(0, dtype=torch.uint8, device=target).untyped_storage()
         made = self._storages.get((index, device))
         if made is None:
-            buffer, alone = self._memory.view(index)
-            made = torch_of(buffer)
-            target = self._device(torch, device)
-            if target != "cpu":
-                made = made.to(device=target)
-            elif alone:
-                made = made.clone()
+            self._device(torch, device)  # tells where it is now
+            made = self._uploads.storage(index)
+            if made is None:
+                buffer, alone = self._memory.view(index)
+                made = torch_of(buffer)
+                if alone:
+                    made = made.clone()
             self._storages[index, device] = made
         return made
 
     def _device(self, torch: Any, device: str) -> str:
         if device == "cpu":
             return device
-        try:
+        if device in self._placement.targets:
+            said = self._placement.said.get(device)
+            if said is not None:
+                self.note(said)
+            return self._placement.targets[device]
+        try:  # no tensor on it has bytes: nothing was decided
             torch.empty(0, device=device)
             return device
         except (RuntimeError, AssertionError):
-            pass
-        if self._on_missing_gpu == "fail":
-            raise GkewsError(
-                "restore_failed",
-                f"The checkpoint needs the device {device}, which is not there.",
-                "Nothing was loaded. Resume where there is one, or allow the move to the CPU.",
-            )
-        self.moved[self._name] = device
-        return "cpu"
+            self.note(f"{device} is not here: it is on the CPU now")
+            return "cpu"
 
     def shell(self) -> Any:
         """The running InteractiveShell; a stand-in where there is none."""

@@ -11,12 +11,13 @@ import importlib
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import chunks, process_state, rebuild
+from . import chunks, devices, process_state, rebuild
 from .known import KNOWN
 from .manifest import Manifest
 from .memory import CheckpointMemory
@@ -58,6 +59,7 @@ def restore(
     *,
     verify: str = "fast",
     on_missing_gpu: str = "cpu",
+    gpu_wait_s: float = devices.WAIT_S,
     progress: Progress | None = None,
     dry: bool = False,
     trusted: frozenset[str] = frozenset(),
@@ -66,10 +68,11 @@ def restore(
 
     `verify`: "fast" compares each chunk's quick hash, "full" its name as well; chunks in `trusted`
     are not read for it (the test load of a save trusts what that very process has just hashed).
-    `on_missing_gpu`: "cpu" moves tensors whose device is not there, "fail" raises. `dry`: touch no
-    file of the user's and change nothing of the process but sys.path, environment and working
-    directory; for the test load. `progress(step, bytes_done, bytes_total)` with the steps
-    "importing", "reading", "rebuilding".
+    `on_missing_gpu`: "cpu" moves tensors whose device is not there or has no room, "wait" waits for
+    it up to `gpu_wait_s` seconds, "fail" raises. `dry`: touch no file of the user's and change
+    nothing of the process but sys.path, environment and working directory, and use no device; for
+    the test load. `progress(step, bytes_done, bytes_total)` with the steps "importing",
+    "waiting_for_gpu" (bytes free, bytes needed), "reading", "rebuilding".
 
     Raises GkewsError: checkpoint_not_found, _damaged, _unsigned, _foreign_key, _too_new,
     restore_failed. `user_ns` is then as it was.
@@ -86,6 +89,7 @@ def restore(
     with (
         store.loading(),
         CheckpointMemory(store, manifest, verify, trusted, strict=dry) as memory,
+        ExitStack() as stack,
     ):
         clock.lap(report.seconds, "opening")
         report.process += process_state.apply_paths(manifest.state)
@@ -94,13 +98,21 @@ def restore(
         for filename, text in manifest.state.get("sources", {}).items():
             rebuild.source(filename, text)
         clock.lap(report.seconds, "importing")
+        needed = devices.needs(manifest)
+        if dry:
+            placement = devices.Placement(dict.fromkeys(needed, "cpu"))
+        else:
+            placement = devices.place(needed, on_missing_gpu, wait_s=gpu_wait_s, tell=tell)
+        clock.lap(report.seconds, devices.WAITING)
         tell("reading", memory.bytes_done, memory.bytes_total)
+        uploads = stack.enter_context(devices.Uploads(memory, manifest, placement))
         reader = GraphReader(
             graph,
             manifest,
             memory,
             user_ns,
-            on_missing_gpu=on_missing_gpu,
+            placement=placement,
+            uploads=uploads,
             dry=dry,
             when=_local(manifest.created),
         )
@@ -243,8 +255,6 @@ def _account(
             if new and name in rows:
                 _mark(rows[name], new)
     notes = {name: list(texts) for name, texts in reader.notes.items()}
-    for name, device in reader.moved.items():
-        notes.setdefault(name, []).append(f"{device} is not here: it is on the CPU now")
     for name, texts in notes.items():
         if name in rows and rows[name]["fate"] != "lost":
             note = "; ".join(texts)

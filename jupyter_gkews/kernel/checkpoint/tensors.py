@@ -159,7 +159,7 @@ def storage_token(writer: GraphWriter, storage: Any) -> StorageToken:
     token = writer.storage_tokens.get(key)
     if token is None:
         writer.uses_module("torch")
-        device = str(storage.device)
+        device = "cpu" if storage.device.type == "cpu" else str(storage.device)  # not cpu:0
         space = "" if device == "cpu" else device
         kind = shared_storages.kind_of(storage) if not space and storage.nbytes() else ""
         if kind.startswith("file:"):

@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import mmap
 import os
-import sys
 import threading
 import time
 from collections import deque
@@ -22,9 +21,12 @@ from .buffers import Block, Layout
 from .chunks import CHUNK, Chunk, quick_of
 from .known import KNOWN, identity_of
 from .store import CheckpointStore
+from .transfers import Ahead, HostBuffer, settle
 
 #: From this size on (bytes) a chunk is written past the page cache.
 LARGE = 1 << 20
+#: Slot, block, offset in the block, bytes.
+_Item = tuple[int, int, int, int]
 #: Seconds that a stop waits for the threads.
 STOP_S = 0.5
 
@@ -36,7 +38,7 @@ class ChunkWriter:
         self._store = store
         self._staging = staging
         self._layout = layout
-        self._work: deque[tuple[int, int, int, int]] = deque()  # slot, block, offset, nbytes
+        self._work: deque[_Item] = deque()
         self._unsynced: deque[tuple[Path, int]] = deque()  # and the bytes they still count for
         self._lock = threading.Lock()
         self._claimed: set[str] = set()
@@ -51,6 +53,7 @@ class ChunkWriter:
                 parts.append(slot)
                 slot += 1
             self._blocks.append(parts)
+        self._work = _by_turns(self._work, layout)
         self._found: list[Chunk | None] = [None] * slot
         self.error: BaseException | None = None
         self.new: list[str] = []
@@ -60,7 +63,8 @@ class ChunkWriter:
         self.bytes_total = sum(block.nbytes for block in layout.blocks)
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads, when the devices have done what was asked of them before."""
+        settle({piece.space for block in self._layout.blocks for piece in block.pieces} - {""})
         for _ in range(min(chunks.threads(), len(self._work))):
             thread = threading.Thread(target=self._run, name="gkews-write", daemon=True)
             self._threads.append(thread)
@@ -102,15 +106,19 @@ class ChunkWriter:
     def _run(self) -> None:
         try:
             still = mmap.mmap(-1, CHUNK)  # page-aligned
-            while not self._stop.is_set() and self._work:
-                try:
-                    slot, number, offset, nbytes = self._work.popleft()
-                except IndexError:
-                    break
+            ahead = Ahead(CHUNK)
+            item = self._take(ahead)
+            while not self._stop.is_set() and item is not None:
+                following = self._take(ahead)  # a device fills a buffer while this one is written
+                slot, number, offset, nbytes = item
                 block = self._layout.blocks[number]
-                self._found[slot] = self._chunk(block, offset, nbytes, still)
+                if block.pieces[0].space:
+                    self._found[slot] = self._of_device(block, offset, nbytes, ahead.take())
+                else:
+                    self._found[slot] = self._chunk(block, offset, nbytes, still)
                 with self._lock:
                     self.bytes_done += nbytes
+                item = following
             # Only now: the disk takes everything at once faster than file by file.
             while not self._stop.is_set() and self._unsynced:
                 try:
@@ -124,6 +132,38 @@ class ChunkWriter:
             with self._lock:
                 self.error = self.error or error
             self._stop.set()
+
+    def _take(self, ahead: Ahead) -> _Item | None:
+        """The next piece of work; if it is on a device, its bytes are on their way."""
+        try:
+            item = self._work.popleft()
+        except IndexError:
+            return None
+        _, number, offset, nbytes = item
+        block = self._layout.blocks[number]
+        if block.pieces[0].space:
+            ahead.begin(
+                [
+                    (piece.owner, start - piece.offset, stop - start, start - offset)
+                    for piece, start, stop in _within(block, offset, nbytes)
+                ]
+            )
+        return item
+
+    def _of_device(self, block: Block, offset: int, nbytes: int, buffer: HostBuffer) -> Chunk:
+        """A chunk of device memory, that `buffer` holds now."""
+        address = block.pieces[0].address + offset if len(block.pieces) == 1 else 0
+        if len(block.pieces) > 1:  # what lies between the pieces is of an earlier chunk
+            at = 0
+            end = (None, offset + nbytes, 0)
+            for _, start, stop in [*_within(block, offset, nbytes), end]:
+                gap = start - offset - at
+                buffer.view[at : at + gap] = bytes(gap)
+                at = stop - offset
+        known = KNOWN.get(address, nbytes) if address else None
+        if known is not None and self._unchanged(known, buffer.view[:nbytes]):
+            return known
+        return self._put(buffer.view, nbytes, address)
 
     def _unchanged(self, known: Chunk, data: Any) -> bool:
         same = known.quick is not None and known.quick == quick_of(data)
@@ -153,6 +193,11 @@ class ChunkWriter:
         # be the same bytes. memmove lets other threads run, slicing does not.
         source = address or ctypes.addressof(ctypes.c_char.from_buffer(data))
         ctypes.memmove((ctypes.c_char * nbytes).from_buffer(still), source, nbytes)
+        return self._put(still, nbytes, address)
+
+    def _put(self, still: Any, nbytes: int, address: int) -> Chunk:
+        """The first bytes of `still` (page-aligned, and nobody else's) as a chunk, written if it is
+        new. `address`: where they came from; 0 if that tells nothing."""
         data = memoryview(still)[:nbytes]
         chunk = Chunk(chunks.name_of(data), nbytes, quick_of(data))
         with self._lock:
@@ -179,30 +224,40 @@ def content(block: Block, offset: int, nbytes: int) -> tuple[Any, int]:
     """(buffer, address) of part of a block; the address is 0 where the bytes had to be copied."""
     if len(block.pieces) == 1:
         piece = block.pieces[0]
-        if piece.space:
-            return _from_device(piece.owner, offset, nbytes), 0
         address = piece.address + offset
         return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B"), address
     data = bytearray(nbytes)
-    end = offset + nbytes
-    for piece in block.pieces:
-        start, stop = max(piece.offset, offset), min(piece.offset + piece.nbytes, end)
-        if start < stop:
-            source = (ctypes.c_char * (stop - start)).from_address(
-                piece.address + start - piece.offset
-            )
-            data[start - offset : stop - offset] = source
+    for piece, start, stop in _within(block, offset, nbytes):
+        source = (ctypes.c_char * (stop - start)).from_address(piece.address + start - piece.offset)
+        data[start - offset : stop - offset] = source
     return data, 0
 
 
-def _from_device(storage: Any, offset: int, nbytes: int) -> Any:
-    """A chunk of device memory, copied to the host: one chunk at a time, never the whole."""
-    torch = sys.modules["torch"]
-    flat = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-    part = flat[offset : offset + nbytes].cpu()
-    array = (ctypes.c_char * nbytes).from_address(part.data_ptr())
-    array._tensor = part  # type: ignore[attr-defined]
-    return memoryview(array).cast("B")
+def _within(block: Block, offset: int, nbytes: int) -> list[tuple[Any, int, int]]:
+    """(piece, start, stop) of the pieces that lie in that part of the block; positions in it."""
+    found = []
+    for piece in block.pieces:
+        start = max(piece.offset, offset)
+        stop = min(piece.offset + piece.nbytes, offset + nbytes)
+        if start < stop:
+            found.append((piece, start, stop))
+    return found
+
+
+def _by_turns(work: deque[_Item], layout: Layout) -> deque[_Item]:
+    """The work with devices taking turns, so that all of them copy at the same time."""
+    by_space: dict[str, deque[_Item]] = {}
+    for item in work:
+        by_space.setdefault(layout.blocks[item[1]].pieces[0].space, deque()).append(item)
+    if len(by_space) < 2:
+        return work
+    turns: deque[_Item] = deque()
+    while by_space:
+        for space in list(by_space):
+            turns.append(by_space[space].popleft())
+            if not by_space[space]:
+                del by_space[space]
+    return turns
 
 
 def install(store: CheckpointStore, staging: Path, names: list[str]) -> None:
