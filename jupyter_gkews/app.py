@@ -140,6 +140,14 @@ class GkewsApp(ExtensionApp):
         help="""How the bytes of a checkpoint are checked before use: `fast` by the xxh3 hash of
         each chunk, `full` by its BLAKE3 name as well.""",
     ).tag(config=True)
+    prove = Enum(
+        ("scratch", "read-back", "off"),
+        default_value="scratch",
+        help="""How a checkpoint is proved before it counts, and before a process is stopped for
+        it: `scratch` loads it in another process and compares, `read-back` reads its bytes from
+        the disk again and compares their hashes, `off` does neither. Where memory is short,
+        `scratch` comes to `read-back`, and each checkpoint says how it was proved.""",
+    ).tag(config=True)
     keep_checkpoints = Integer(
         3,
         min=1,
@@ -172,7 +180,9 @@ class GkewsApp(ExtensionApp):
         """Build the pieces and hook them into the server."""
         server = self.serverapp
         store = StoreAtFirstUse(Path(self.store_dir).expanduser().absolute())
-        launch = LaunchSettings(store=store.root, runtime=Path(jupyter_runtime_dir()) / "gkews")
+        launch = LaunchSettings(
+            store=store.root, runtime=Path(jupyter_runtime_dir()) / "gkews", prove=self.prove
+        )
         kernels = RunningKernels(
             server.kernel_manager, server.session_manager, server.contents_manager, launch, self.log
         )
@@ -191,6 +201,7 @@ class GkewsApp(ExtensionApp):
                     on_missing_gpu=self.on_missing_gpu,
                     gpu_wait_s=self.gpu_wait_timeout,
                     verify=self.verify,
+                    prove=self.prove,
                     keep_checkpoints=self.keep_checkpoints,
                     delete_after_s=self.delete_after and self.delete_after * 86400,
                 ),

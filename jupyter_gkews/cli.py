@@ -15,6 +15,7 @@ from typing import Any
 
 from . import __version__, store_commands
 from .errors import GkewsError
+from .kernel.display import how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
 from .tables import duration, local_time, print_json, size, table
 
@@ -187,7 +188,7 @@ def resume(options: argparse.Namespace, among: list[Server]) -> None:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {"timeout_s": options.timeout, "name": options.name}
+    given = {"timeout_s": options.timeout, "name": options.name, "prove": options.prove}
     return {key: value for key, value in given.items() if value is not None}
 
 
@@ -258,6 +259,8 @@ def _print_operation(found: Found, operation: dict[str, Any]) -> None:
                  if released.get(k)]  # fmt: skip
         line += f"; given back: {', '.join(given) or 'nothing'}"
     print(line + ".")
+    if result["proved"]:
+        print(how_proved(result["proved"]))
     if result["lost"]:
         print()
         print(
@@ -295,6 +298,12 @@ def _parser() -> argparse.ArgumentParser:
     how = argparse.ArgumentParser(add_help=False)
     how.add_argument("--timeout", type=_seconds, help="seconds to wait for a running cell")
     how.add_argument("--name", help="a name for the checkpoint, which is then kept for good")
+    how.add_argument(
+        "--prove",
+        choices=("scratch", "read-back", "off"),
+        help="load the checkpoint in another process before it counts (scratch), read its bytes "
+        "again (read-back), or neither (off); default: as the server is configured",
+    )
 
     parser = argparse.ArgumentParser(
         prog="jupyter gkews", description="Pause and resume the kernels of a Jupyter server."

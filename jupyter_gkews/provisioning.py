@@ -149,6 +149,7 @@ class PausableProvisioner(LocalProvisioner):
                 notebook=settings.notebook_of(self.kernel_id),
                 restore=settings.restore_orders.pop(self.kernel_id, None),
                 python_path=pure_python_path(),
+                prove=settings.prove,
             ),
         )
         bring_kernel_side(kwargs["env"], run_dir)

@@ -135,6 +135,27 @@ def losses_table(counts: str, lost: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
+def how_proved(proved: Mapping[str, Any] | None) -> str:
+    """One sentence about how a checkpoint was proved; empty where that is not known."""
+    if not proved:
+        return ""
+    how, why = proved["how"], proved.get("why")
+    if how == "scratch" and why:
+        text = (
+            f"Proved by the test load of {proved['by']} at {local_time(proved['when'])}: "
+            "nothing has changed since"
+        )
+    elif how == "scratch":
+        text = "Proved by loading it in another process"
+    elif how == "read-back":
+        text = f"Its bytes were read back; whether it loads was not tried ({why})"
+    else:
+        text = f"It was not proved ({why})"
+    partly = proved.get("partly") or ()
+    rest = f" Not all objects of {', '.join(partly[:5])} were compared." if partly else ""
+    return f"{text}.{rest}"
+
+
 def summary_table(summary: Mapping[str, Any]) -> Table:
     """What a checkpoint holds, and what it does not."""
     counts, sizes = summary["counts"], summary["bytes"]
@@ -143,6 +164,7 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     return losses_table(
         f"Checkpoint{name} ({summary['id']}): {counts['kept']} kept, {counts['rebuilt']} rebuilt, "
         f"{counts['lost']} lost; {human_bytes(sizes['total'])}, of which "
-        f"{human_bytes(sizes['written'])} written in {human_seconds(seconds)}.",
+        f"{human_bytes(sizes['written'])} written in {human_seconds(seconds)}. "
+        f"{how_proved(summary.get('proved'))}".strip(),
         summary.get("lost") or (),
     )

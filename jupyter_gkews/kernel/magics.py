@@ -44,6 +44,14 @@ def _words(line: str) -> list[str]:
         raise UsageError(f"{error}: {line}") from None
 
 
+def _name_and_prove(program: str, line: str) -> tuple[str | None, str | None]:
+    parser = _LineParser(prog=program, add_help=False)
+    parser.add_argument("--prove", choices=("scratch", "read-back", "off"))
+    parser.add_argument("name", nargs="*")
+    given = parser.parse_intermixed_args(_words(line))
+    return " ".join(given.name) or None, given.prove
+
+
 @magics_class
 class GkewsMagics(Magics):
     """The magics of one kernel session."""
@@ -54,29 +62,30 @@ class GkewsMagics(Magics):
 
     @line_magic
     def pause(self, line: str) -> None:
-        """Pause this kernel when this cell has finished: `%pause [name]`.
+        """Pause this kernel when this cell has finished: `%pause [--prove HOW] [name]`.
 
         The memory (and the GPU) is given back; run any cell, or click Resume, to go on. `name`
-        names the checkpoint. See `%survives` for what will be kept.
+        names the checkpoint. HOW it is proved before the process stops: `scratch` (loaded by
+        another process), `read-back` (its bytes are read again) or `off`. See `%survives` for
+        what will be kept.
         """
-        parser = _LineParser(prog="%pause", add_help=False)
-        parser.add_argument("name", nargs="*")
-        name = " ".join(parser.parse_args(_words(line)).name) or None
-        self.session.send_event({"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": name})
+        name, prove = _name_and_prove("%pause", line)
+        self.session.send_event(
+            {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": name, "prove": prove}
+        )
         print("Asked the server to pause this kernel as soon as its cells have finished.")
 
     @line_magic
     def checkpoint(self, line: str) -> Table | None:
-        """Save the variables now and go on: `%checkpoint [name]`.
+        """Save the variables now and go on: `%checkpoint [--prove HOW] [name]`.
 
         Returns the summary, with what could not be kept. In a kernel that is paused later only
-        what has changed since is written again.
+        what has changed since is written again. HOW it is proved before it counts: `scratch`
+        (loaded by another process), `read-back` (its bytes are read again) or `off`.
         """
-        parser = _LineParser(prog="%checkpoint", add_help=False)
-        parser.add_argument("name", nargs="*")
-        name = " ".join(parser.parse_args(_words(line)).name) or None
+        name, prove = _name_and_prove("%checkpoint", line)
         try:
-            summary = self.session.checkpoint(new_checkpoint_id(), name=name)
+            summary = self.session.checkpoint(new_checkpoint_id(), name=name, prove=prove)
         except GkewsError as error:
             raise UsageError(str(error)) from None
         self.session.send_event({"event": EVENT_CHECKPOINTED, "checkpoint": summary})

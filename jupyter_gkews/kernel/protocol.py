@@ -52,7 +52,8 @@ ACTION_CANCEL = "cancel"
 ACTION_RELEASE = "release"
 ACTION_PING = "ping"
 
-# Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None} from %pause,
+# Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None, "prove":
+# str|None} from %pause,
 # {"event": EVENT_CHECKPOINTED, "checkpoint": summary} from %checkpoint.
 EVENT_PAUSE_REQUESTED = "pause_requested"
 EVENT_CHECKPOINTED = "checkpointed"
@@ -81,6 +82,7 @@ class Launch:
     kernel_name: str = ""  # of the kernelspec
     python_path: list[str] = field(default_factory=list)
     """Folders of pure-Python packages (cloudpickle) used only if the kernel's own lack them."""
+    prove: str = "scratch"  # how `%checkpoint` proves where it is not told: as CheckpointOrder
     protocol: int = PROTOCOL
 
 
@@ -140,6 +142,7 @@ class CheckpointOrder:
     hold: bool = False
     """True for a pause: after the reply the main thread waits (control goes on answering) for
     ACTION_RELEASE, so that no cell runs between the checkpoint and the end of the process."""
+    prove: str = "scratch"  # "scratch" | "read-back" | "off": checkpoint.proof.WAYS
 
 
 def write_json(path: Path, data: Any, *, durable: bool = False) -> None:

@@ -220,6 +220,7 @@ class KernelSession:
                 order.checkpoint,
                 name=order.name,
                 notebook=order.notebook,
+                prove=order.prove,
                 progress=lambda step, done, total: self._progress(
                     order.operation, step, done, total
                 ),
@@ -238,10 +239,14 @@ class KernelSession:
         *,
         name: str | None = None,
         notebook: str | None = None,
+        prove: str | None = None,
         progress: Callable[[str, int, int], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> dict[str, Any]:
-        """Save the namespace as `checkpoint`; returns its summary. Raises GkewsError."""
+        """Save the namespace as `checkpoint`; returns its summary. Raises GkewsError.
+
+        `prove` as in `save`; None as the server is configured.
+        """
         from .checkpoint.save import save
         from .checkpoint.store import CheckpointStore
 
@@ -257,6 +262,7 @@ class KernelSession:
             cell_of=self.cell_of,
             progress=progress,
             cancelled=cancelled,
+            prove=prove or self.launch.prove,
         )
         self.checkpointed = summary
         return summary

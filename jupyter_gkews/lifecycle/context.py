@@ -21,6 +21,7 @@ class Settings:
     on_missing_gpu: str = "cpu"
     gpu_wait_s: float = 600.0
     verify: str = "fast"
+    prove: str = "scratch"
     keep_checkpoints: int = 3
     delete_after_s: float | None = None
 

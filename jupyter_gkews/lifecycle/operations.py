@@ -40,6 +40,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"}
     bytes_written: int = 0
+    proved: dict[str, Any] | None = None  # how the checkpoint was proved: checkpoint-format.md
     saved_before: str | None = None  # restore only: the checkpoint of what the kernel held before
 
     def to_json(self) -> dict[str, Any]:
@@ -54,6 +55,7 @@ class Result:
             "seconds": self.seconds,
             "released": self.released,
             "bytes_written": self.bytes_written,
+            "proved": self.proved,
             "saved_before": self.saved_before,
         }
 

@@ -66,16 +66,17 @@ async def wait_for_idle(
 
 
 async def write_checkpoint(
-    ctx: Context, on: Subject, run: Run, name: str | None, *, hold: bool
+    ctx: Context, on: Subject, run: Run, request: PauseRequest, *, hold: bool
 ) -> dict[str, Any]:
     """Let the kernel write a checkpoint; its summary. With `hold` no cell runs afterwards."""
     run.enter("checkpointing")
     order = CheckpointOrder(
         operation=run.operation.id,
         checkpoint=new_checkpoint_id(),
-        name=name,
+        name=request.name,
         notebook=ctx.kernels.facts(on.entry.id).notebook,
         hold=hold,
+        prove=request.prove or ctx.settings.prove,
     )
 
     async def cancel() -> None:
@@ -90,6 +91,7 @@ async def write_checkpoint(
     result.rebuilt = int(counts.get("rebuilt", 0))
     result.rebuilt_details = list(summary.get("rebuilt") or [])
     result.lost = list(summary.get("lost") or [])
+    result.proved = summary.get("proved")
     result.bytes_written = int((summary.get("bytes") or {}).get("written", 0))
     run.check()
     return summary
@@ -98,7 +100,7 @@ async def write_checkpoint(
 async def checkpoint(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> None:
     """Write a checkpoint of a kernel that goes on afterwards."""
     await wait_for_idle(ctx, on, run, request)
-    summary = await write_checkpoint(ctx, on, run, request.name, hold=False)
+    summary = await write_checkpoint(ctx, on, run, request, hold=False)
     on.entry.checkpoint = summary["id"]
 
 
@@ -108,7 +110,7 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
     entry.enter("pausing")
     try:
         await wait_for_idle(ctx, on, run, request, then_hold=True)
-        summary = await write_checkpoint(ctx, on, run, request.name, hold=True)
+        summary = await write_checkpoint(ctx, on, run, request, hold=True)
         run.enter("releasing")
         record = PausedRecord(
             kernel=entry.id,

@@ -10,6 +10,7 @@ from ..errors import GkewsError
 
 WHEN = ("idle", "interrupt", "now")
 ON_MISSING_GPU = ("cpu", "wait", "fail")
+PROVE = ("scratch", "read-back", "off")
 #: Longer names are refused: they end up in tables and manifests.
 MAX_NAME = 200
 
@@ -39,21 +40,32 @@ def checked_name(name: object) -> str | None:
     return name
 
 
+def checked_prove(prove: object) -> str | None:
+    """How to prove a checkpoint, or None; raises `bad_request`."""
+    if prove is None:
+        return None
+    if not isinstance(prove, str) or prove not in PROVE:
+        raise bad_request(f"'prove' is {prove!r}; it must be one of {', '.join(PROVE)}.")
+    return prove
+
+
 @dataclass(frozen=True)
 class PauseRequest:
-    """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on."""
+    """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on. `prove`:
+    how to prove the checkpoint; None as the server is configured."""
 
     when: str = "idle"
     timeout_s: float | None = None
     name: str | None = None
     snapshot: bool | None = None
+    prove: str | None = None
 
     @classmethod
     def from_json(
         cls, body: dict[str, Any], default_timeout_s: float | None, *, checkpoint: bool = False
     ) -> PauseRequest:
         """Read the body of a pause, or with `checkpoint` of a checkpoint request."""
-        only(body, "when", "timeout_s", "name", *(() if checkpoint else ("snapshot",)))
+        only(body, "when", "timeout_s", "name", "prove", *(() if checkpoint else ("snapshot",)))
         when = body.get("when", "idle")
         if when not in WHEN or (checkpoint and when == "interrupt"):
             raise bad_request(f"'when' is {when!r}; it must be one of {', '.join(WHEN)}.")
@@ -61,6 +73,7 @@ class PauseRequest:
         if timeout is not None and not _is_seconds(timeout):
             raise bad_request("'timeout_s' must be a number of seconds, 0 or more.")
         name = checked_name(body.get("name"))
+        prove = checked_prove(body.get("prove"))
         snapshot = body.get("snapshot")
         if snapshot is not None and not isinstance(snapshot, bool):
             raise bad_request("'snapshot' must be true or false.")
@@ -70,7 +83,8 @@ class PauseRequest:
                 "A process snapshot was demanded, but this server has no engine for it.",
                 "Nothing was done. Leave 'snapshot' out to pause with a checkpoint.",
             )
-        return cls(when, default_timeout_s if timeout is None else float(timeout), name, snapshot)
+        timeout_s = default_timeout_s if timeout is None else float(timeout)
+        return cls(when, timeout_s, name, snapshot, prove)
 
 
 @dataclass(frozen=True)

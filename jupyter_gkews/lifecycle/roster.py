@@ -15,7 +15,7 @@ from .context import Context
 from .operations import Operation
 from .pausing import Subject
 from .records import PausedRecord
-from .requests import PauseRequest, checked_name
+from .requests import PauseRequest, checked_name, checked_prove
 from .state import KernelEntry, died
 
 
@@ -213,7 +213,8 @@ class Roster:
             timeout_s = self._ctx.settings.idle_timeout_s
             try:
                 name = checked_name(event.get("name"))
-                self._pause(entry.id, PauseRequest(name=name, timeout_s=timeout_s))
+                prove = checked_prove(event.get("prove"))
+                self._pause(entry.id, PauseRequest(name=name, timeout_s=timeout_s, prove=prove))
             except GkewsError as error:
                 self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
                 entry.last_error = error  # shown with the kernel's state: the cell has ended

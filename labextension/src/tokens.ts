@@ -43,6 +43,18 @@ export type NamedReason = {
   cell: number | string | null;
 };
 
+/** How a checkpoint was proved before it counted. */
+export type Proved = {
+  how: 'scratch' | 'read-back' | 'off';
+  /** Why it came to less than a test load of its own; null if it did not. */
+  why: string | null;
+  /** The checkpoint whose test load it was. */
+  by: string | null;
+  when: string | null;
+  /** Names of which not all objects were compared. */
+  partly: string[];
+};
+
 export type OperationResult = {
   provenance: Provenance | null;
   checkpoint: string | null;
@@ -53,6 +65,8 @@ export type OperationResult = {
   seconds: Record<string, number>;
   released: { ram?: number; vram?: number };
   bytes_written: number;
+  /** Null where nothing was written, or by a kernel that does not say. */
+  proved?: Proved | null;
   /** `restore` only: the checkpoint of what the kernel held before. */
   saved_before: string | null;
 };
@@ -149,6 +163,8 @@ export type Checkpoint = {
   error: GkewsProblem | null;
   in_use: boolean;
   why_in_use?: string | null;
+  /** Null in checkpoints of older versions. */
+  proved?: Proved | null;
 };
 
 /** When a pause may begin: at the next idle moment, after one interrupt, or only if idle now. */

@@ -1,7 +1,9 @@
-import type { KernelStatus, Operation } from '../src/tokens';
+import type { KernelStatus, Operation, Proved } from '../src/tokens';
 import type { IView } from '../src/wording';
 import {
   progressText,
+  provedText,
+  provedWord,
   provenanceLabel,
   reasonText,
   stateHint,
@@ -20,6 +22,38 @@ function view(
 }
 
 const HOURS_AGO = new Date(Date.now() - 2 * 3600 * 1000 - 1000).toISOString();
+
+describe('how a checkpoint was proved', () => {
+  const loaded: Proved = {
+    how: 'scratch',
+    why: null,
+    by: 'c2',
+    when: HOURS_AGO,
+    partly: []
+  };
+
+  it('tells a test load of its own from one that still holds', () => {
+    expect(provedWord(loaded, trans)).toBe('proved');
+    expect(provedText(loaded, trans)).toContain('another process loaded it');
+    const carried = { ...loaded, why: 'nothing has changed', by: 'c1' };
+    expect(provedText(carried, trans)).toContain('the test load of c1');
+  });
+
+  it('never calls less than a test load proved', () => {
+    const why = 'memory is short';
+    const readBack: Proved = { ...loaded, how: 'read-back', by: null, why };
+    expect(provedWord(readBack, trans)).toBe('read back');
+    expect(provedText(readBack, trans)).toContain(`was not tried: ${why}`);
+    const off: Proved = { ...readBack, how: 'off', why: 'it was asked for' };
+    expect(provedWord(off, trans)).toBe('not proved');
+    expect(provedText(off, trans)).toBe('Not proved: it was asked for.');
+  });
+
+  it('says of which names not everything was compared', () => {
+    const text = provedText({ ...loaded, partly: ['big', 'huge'] }, trans);
+    expect(text).toContain('big, huge');
+  });
+});
 
 describe('the status line', () => {
   it('shows share, bytes and time left of a pause', () => {

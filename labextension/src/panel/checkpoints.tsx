@@ -11,7 +11,7 @@ import { showProblem } from '../problems';
 import type { Checkpoint } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
-import { countsText } from '../wording';
+import { countsText, provedText, provedWord } from '../wording';
 import type { ISectionProps } from './panel';
 
 /** Whether a checkpoint is of the notebook at `path`; `notebook` may be absolute. */
@@ -89,6 +89,14 @@ function CheckpointRow(
           </span>
         )}
         {facts.join(' · ')}
+        {checkpoint.proved && (
+          <span
+            className="jp-gkews-Proved"
+            title={provedText(checkpoint.proved, trans)}
+          >
+            {` · ${provedWord(checkpoint.proved, trans)}`}
+          </span>
+        )}
       </p>
       {error && (
         <p className="jp-gkews-Reason">{`${error.message} ${error.hint}`}</p>

@@ -11,6 +11,7 @@ import {
   fateLabel,
   kindNoun,
   phaseName,
+  provedText,
   provenanceLabel,
   reasonText
 } from '../wording';
@@ -89,6 +90,11 @@ export function OperationSection(
             </div>
           ))}
         </dl>
+      )}
+      {result?.proved && (
+        <p className="jp-gkews-Muted jp-gkews-Proved">
+          {provedText(result.proved, trans)}
+        </p>
       )}
       {named.length > 0 && (
         <ul className="jp-gkews-Named">
