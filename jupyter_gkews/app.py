@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
+from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
 from .launching import LaunchSettings
@@ -61,6 +63,10 @@ class StoreAtFirstUse:
     def manifest(self, checkpoint: str) -> Manifest:
         """As CheckpointStore."""
         return self._store.manifest(checkpoint)
+
+    def missing_files(self, checkpoint: str, stop: Callable[[], bool]) -> GkewsError | None:
+        """As CheckpointStore."""
+        return self._store.missing_files(checkpoint, stop)
 
     def delete(self, checkpoint: str) -> int:
         """As CheckpointStore."""
@@ -148,6 +154,12 @@ class GkewsApp(ExtensionApp):
         the disk again and compares their hashes, `off` does neither. Where memory is short,
         `scratch` comes to `read-back`, and each checkpoint says how it was proved.""",
     ).tag(config=True)
+    reference_files = Bool(
+        True,
+        help="""Whether a checkpoint refers to weights that the kernel has loaded from safetensors
+        files, instead of holding a copy. Off, everything is copied, and the files may go. Files in
+        folders for temporary files are always copied.""",
+    ).tag(config=True)
     keep_checkpoints = Integer(
         3,
         min=1,
@@ -181,7 +193,10 @@ class GkewsApp(ExtensionApp):
         server = self.serverapp
         store = StoreAtFirstUse(Path(self.store_dir).expanduser().absolute())
         launch = LaunchSettings(
-            store=store.root, runtime=Path(jupyter_runtime_dir()) / "gkews", prove=self.prove
+            store=store.root,
+            runtime=Path(jupyter_runtime_dir()) / "gkews",
+            prove=self.prove,
+            reference_files=self.reference_files,
         )
         kernels = RunningKernels(
             server.kernel_manager, server.session_manager, server.contents_manager, launch, self.log

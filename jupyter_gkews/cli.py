@@ -134,8 +134,12 @@ def survives(options: argparse.Namespace, among: list[Server]) -> None:
     b = answer["bytes"]
     print(
         f"\n{size(b['kept'])} kept: {size(b['to_write'])} to write, "
-        f"{size(b['already_stored'])} stored already."
+        f"{size(b['already_stored'])} stored already"
+        + (f", {size(b['referenced'])} in files of weights." if b.get("referenced") else ".")
     )
+    for file in answer.get("files", ()):
+        if file["problem"]:
+            print(f"{file['path']}: {file['problem']}")
 
 
 def list_checkpoints(options: argparse.Namespace, among: list[Server]) -> None:
@@ -184,6 +188,8 @@ def resume(options: argparse.Namespace, among: list[Server]) -> None:
     """Resume a kernel."""
     given = {"on_missing_gpu": options.on_missing_gpu, "gpu_wait_s": options.gpu_wait}
     body = {key: value for key, value in given.items() if value is not None}
+    if options.accept_missing:
+        body["accept_missing"] = True
     _operate(options, among, "resume", body)
 
 
@@ -252,7 +258,10 @@ def _print_operation(found: Found, operation: dict[str, Any]) -> None:
     if operation["kind"] == "resume":
         line += f" ({result['provenance']})"
     else:
-        line += f"; {size(result['bytes_written'])} written, checkpoint {result['checkpoint']}"
+        line += f"; {size(result['bytes_written'])} written"
+        if result["bytes_referenced"]:
+            line += f", {size(result['bytes_referenced'])} referred to in files of weights"
+        line += f", checkpoint {result['checkpoint']}"
     released = result["released"]
     if released:
         given = [f"{size(released[k])} {w}" for k, w in (("ram", "memory"), ("vram", "GPU memory"))
@@ -330,6 +339,11 @@ def _parser() -> argparse.ArgumentParser:
         help="a running cell: wait for it (idle), interrupt it, or refuse (now)",
     )
     resuming = add("resume", resume, "start a paused kernel and load its checkpoint", kernel, wait)
+    resuming.add_argument(
+        "--accept-missing",
+        action="store_true",
+        help="also if files of weights are gone or were changed: what needs them is lost",
+    )
     resuming.add_argument(
         "--on-missing-gpu",
         choices=("cpu", "wait", "fail"),

@@ -30,6 +30,7 @@ REASONS: dict[str, int] = {
     "snapshot_unavailable": 409,
     "no_workspace": 409,
     "resume_off": 409,
+    "weights_missing": 409,
     # the checkpoint cannot be trusted or read
     "checkpoint_damaged": 422,
     "checkpoint_unsigned": 422,

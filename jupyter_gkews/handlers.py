@@ -21,7 +21,14 @@ from tornado import web
 from . import __version__
 from .errors import GkewsError
 from .lifecycle.operations import Operation, utcnow
-from .lifecycle.requests import GcRequest, PauseRequest, ResumeRequest, bad_request, only
+from .lifecycle.requests import (
+    GcRequest,
+    PauseRequest,
+    ResumeRequest,
+    accepts_missing,
+    bad_request,
+    only,
+)
 from .lifecycle.service import Lifecycle
 from .lifecycle.state import age_s
 
@@ -267,11 +274,13 @@ class RestoreHandler(GkewsHandler):
     async def post(self, checkpoint_id: str) -> None:
         """See restoreCheckpoint in openapi.yaml."""
         body = self.body()
-        only(body, "kernel_id")
+        only(body, "kernel_id", "accept_missing")
         kernel_id = body.get("kernel_id")
         if kernel_id is not None and not isinstance(kernel_id, str):
             raise bad_request("'kernel_id' must be the id of a kernel, or left out.")
-        self.accepted(await self.lifecycle.restore(checkpoint_id, kernel_id))
+        accept = accepts_missing(body)
+        operation = await self.lifecycle.restore(checkpoint_id, kernel_id, accept_missing=accept)
+        self.accepted(operation)
 
 
 class StoreHandler(GkewsHandler):

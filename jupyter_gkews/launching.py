@@ -54,6 +54,7 @@ class LaunchSettings:
     """kernel id -> what its next launch shall load; consumed by that launch."""
     born_paused: dict[str, PausedProcess] = field(default_factory=dict)
     """kernel id -> its launch starts no process, the kernel is paused from the start."""
+    reference_files: bool = True
     notebook_of: Callable[[str], str | None] = lambda kernel_id: None
 
 

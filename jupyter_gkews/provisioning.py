@@ -150,6 +150,7 @@ class PausableProvisioner(LocalProvisioner):
                 restore=settings.restore_orders.pop(self.kernel_id, None),
                 python_path=pure_python_path(),
                 prove=settings.prove,
+                reference_files=settings.reference_files,
             ),
         )
         bring_kernel_side(kwargs["env"], run_dir)

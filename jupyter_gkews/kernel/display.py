@@ -113,7 +113,13 @@ def fates_table(survives: Mapping[str, Any]) -> Table:
     if sizes:
         table.foot.append(
             f"{human_bytes(sizes.get('to_write', 0))} to write, "
-            f"{human_bytes(sizes.get('already_stored', 0))} already stored."
+            f"{human_bytes(sizes.get('already_stored', 0))} already stored"
+            + (
+                f", {human_bytes(sizes['referenced'])} in files of weights that the checkpoint "
+                "refers to."
+                if sizes.get("referenced")
+                else "."
+            )
         )
     for each in survives.get("process", ()):
         if each["fate"] != "kept":
@@ -160,11 +166,14 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     """What a checkpoint holds, and what it does not."""
     counts, sizes = summary["counts"], summary["bytes"]
     seconds = sum((summary.get("seconds") or {}).values())
+    elsewhere = ""
+    if sizes.get("referenced"):
+        elsewhere = f" and {human_bytes(sizes['referenced'])} referred to in files of weights,"
     name = f" {summary['name']!r}" if summary.get("name") else ""
     return losses_table(
         f"Checkpoint{name} ({summary['id']}): {counts['kept']} kept, {counts['rebuilt']} rebuilt, "
         f"{counts['lost']} lost; {human_bytes(sizes['total'])}, of which "
-        f"{human_bytes(sizes['written'])} written in {human_seconds(seconds)}. "
+        f"{human_bytes(sizes['written'])} written{elsewhere} in {human_seconds(seconds)}. "
         f"{how_proved(summary.get('proved'))}".strip(),
         summary.get("lost") or (),
     )

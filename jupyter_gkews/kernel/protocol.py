@@ -67,6 +67,7 @@ class RestoreOrder:
     operation: str
     on_missing_gpu: str = "cpu"  # "cpu" | "wait" | "fail"
     gpu_wait_s: float = 600.0  # how long "wait" waits
+    accept_missing: bool = False  # also without files of weights that are gone or were changed
     verify: str = "fast"  # "fast": xxh3 of each chunk; "full": its BLAKE3 name as well
 
 
@@ -83,6 +84,8 @@ class Launch:
     python_path: list[str] = field(default_factory=list)
     """Folders of pure-Python packages (cloudpickle) used only if the kernel's own lack them."""
     prove: str = "scratch"  # how `%checkpoint` proves where it is not told: as CheckpointOrder
+    reference_files: bool = True
+    """Whether checkpoints refer to weights in safetensors files instead of copying them."""
     protocol: int = PROTOCOL
 
 

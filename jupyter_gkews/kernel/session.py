@@ -23,7 +23,7 @@ from typing import Any, Callable
 from ..errors import GkewsError
 from . import pure_python
 from .cells import CellIndex
-from .checkpoint import library_state, shell_state
+from .checkpoint import library_state, safetensors_files, shell_state
 from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,
@@ -263,6 +263,7 @@ class KernelSession:
             progress=progress,
             cancelled=cancelled,
             prove=prove or self.launch.prove,
+            reference_files=self.launch.reference_files,
         )
         self.checkpointed = summary
         return summary
@@ -278,6 +279,7 @@ class KernelSession:
             hidden=self.hidden_names(),
             extras=history_extras(self.shell),
             cell_of=self.cell_of,
+            reference_files=self.launch.reference_files,
         )
 
     def hidden_names(self) -> frozenset[str]:
@@ -332,6 +334,7 @@ class KernelSession:
             CheckpointStore(Path(self.launch.store)),
             order.checkpoint,
             verify=order.verify,
+            accept_missing=order.accept_missing,
             on_missing_gpu=order.on_missing_gpu,
             gpu_wait_s=order.gpu_wait_s,
             progress=lambda step, done, total: self._progress(order.operation, step, done, total),
@@ -398,6 +401,7 @@ def start(run_dir: str) -> KernelSession | None:
     session = KernelSession(shell, Path(run_dir), launch)
     session.install()
     shell.register_magics(GkewsMagics(shell, session))
+    safetensors_files.watch()
     library_state.note_start()
     shell_state.note_start(shell)
     return session

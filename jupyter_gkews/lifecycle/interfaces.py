@@ -176,6 +176,9 @@ class ManifestFacts(Protocol):
 
     def algorithms(self) -> set[str]: ...  # noqa: D102
 
+    def files(self) -> list[dict[str, Any]]:
+        """The files of weights that it refers to, each with what is wrong with it now, or None."""
+
 
 class Store(Protocol):
     """The checkpoint store."""
@@ -188,6 +191,9 @@ class Store(Protocol):
     def summary(self, checkpoint: str) -> dict[str, Any]: ...  # noqa: D102
 
     def manifest(self, checkpoint: str) -> ManifestFacts: ...  # noqa: D102
+
+    def missing_files(self, checkpoint: str, stop: Callable[[], bool]) -> GkewsError | None:
+        """`weights_missing` if files that the checkpoint refers to are not as they were."""
 
     def delete(self, checkpoint: str) -> int: ...  # noqa: D102
 

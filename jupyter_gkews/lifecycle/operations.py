@@ -41,6 +41,7 @@ class Result:
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"}
     bytes_written: int = 0
     proved: dict[str, Any] | None = None  # how the checkpoint was proved: checkpoint-format.md
+    bytes_referenced: int = 0  # weights that stand in files of their own
     saved_before: str | None = None  # restore only: the checkpoint of what the kernel held before
 
     def to_json(self) -> dict[str, Any]:
@@ -56,6 +57,7 @@ class Result:
             "released": self.released,
             "bytes_written": self.bytes_written,
             "proved": self.proved,
+            "bytes_referenced": self.bytes_referenced,
             "saved_before": self.saved_before,
         }
 

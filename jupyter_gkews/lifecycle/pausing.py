@@ -93,6 +93,7 @@ async def write_checkpoint(
     result.lost = list(summary.get("lost") or [])
     result.proved = summary.get("proved")
     result.bytes_written = int((summary.get("bytes") or {}).get("written", 0))
+    result.bytes_referenced = int((summary.get("bytes") or {}).get("referenced", 0))
     run.check()
     return summary
 

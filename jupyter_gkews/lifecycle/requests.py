@@ -49,6 +49,14 @@ def checked_prove(prove: object) -> str | None:
     return prove
 
 
+def accepts_missing(body: dict[str, Any]) -> bool:
+    """Whether to load without files of weights that are missing; raises `bad_request`."""
+    accepted = body.get("accept_missing", False)
+    if not isinstance(accepted, bool):
+        raise bad_request("'accept_missing' must be true or false.")
+    return accepted
+
+
 @dataclass(frozen=True)
 class PauseRequest:
     """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on. `prove`:
@@ -89,15 +97,17 @@ class PauseRequest:
 
 @dataclass(frozen=True)
 class ResumeRequest:
-    """How to resume. None: as the server is configured; `gpu_wait_s` in seconds."""
+    """How to resume. None: as the server is configured; `gpu_wait_s` in seconds.
+    `accept_missing`: also without files of weights to which the checkpoint refers."""
 
     on_missing_gpu: str | None = None
     gpu_wait_s: float | None = None
+    accept_missing: bool = False
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> ResumeRequest:
         """Read the body of a resume; raises `bad_request`."""
-        only(body, "on_missing_gpu", "gpu_wait_s")
+        only(body, "on_missing_gpu", "gpu_wait_s", "accept_missing")
         rule = body.get("on_missing_gpu")
         if rule is not None and rule not in ON_MISSING_GPU:
             allowed = ", ".join(ON_MISSING_GPU)
@@ -105,7 +115,7 @@ class ResumeRequest:
         wait = body.get("gpu_wait_s")
         if wait is not None and not _is_seconds(wait):
             raise bad_request("'gpu_wait_s' must be a number of seconds, 0 or more.")
-        return cls(rule, None if wait is None else float(wait))
+        return cls(rule, None if wait is None else float(wait), accepts_missing(body))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,11 @@ NEVER_STARTED = "The checkpoint is kept as it is."
 async def load(
     ctx: Context, on: Subject, run: Run, checkpoint: str, how: ResumeRequest | None = None
 ) -> None:
-    """Start the process of a paused kernel, load `checkpoint`, and see that it answers."""
+    """Start the process of a paused kernel, load `checkpoint`, and see that it answers.
+
+    Raises `weights_missing`, before anything is started, where files that it refers to are not as
+    they were; with `how.accept_missing` what needs them is lost.
+    """
     how = how or ResumeRequest()
     entry, process = on.entry, on.process
     entry.enter("resuming")
@@ -32,6 +36,8 @@ async def load(
         run.enter("restoring")
     # what cannot be trusted is refused before anything is started
     await asyncio.to_thread(ctx.store.manifest, checkpoint)
+    if not how.accept_missing:
+        await check_files(ctx, run, checkpoint)
     run.check()
     order = RestoreOrder(
         checkpoint=checkpoint,
@@ -39,6 +45,7 @@ async def load(
         on_missing_gpu=how.on_missing_gpu or ctx.settings.on_missing_gpu,
         gpu_wait_s=ctx.settings.gpu_wait_s if how.gpu_wait_s is None else how.gpu_wait_s,
         verify=ctx.settings.verify,
+        accept_missing=how.accept_missing,
     )
 
     def progress(said: Progress) -> None:
@@ -81,6 +88,16 @@ async def load(
     await asyncio.to_thread(ctx.records.remove, entry.id)
 
 
+async def check_files(ctx: Context, run: Run, checkpoint: str) -> None:
+    """Raise `weights_missing` unless the files that the checkpoint refers to are as they were."""
+    missing = await asyncio.to_thread(
+        ctx.store.missing_files, checkpoint, lambda: run.stop_reason is not None
+    )
+    run.check()
+    if missing is not None:
+        raise missing
+
+
 async def resume(ctx: Context, how: ResumeRequest, on: Subject, run: Run) -> None:
     """Resume a paused kernel from the checkpoint that its pause wrote."""
     checkpoint = on.entry.checkpoint
@@ -93,25 +110,35 @@ async def resume(ctx: Context, how: ResumeRequest, on: Subject, run: Run) -> Non
     await load(ctx, on, run, checkpoint, how)
 
 
-async def restore(ctx: Context, on: Subject, run: Run, checkpoint: str) -> None:
+async def restore(
+    ctx: Context, on: Subject, run: Run, checkpoint: str, *, accept_missing: bool = False
+) -> None:
     """Load `checkpoint` into a kernel; what a running one holds is saved first."""
     await asyncio.to_thread(ctx.store.manifest, checkpoint)
+    if not accept_missing:
+        await check_files(ctx, run, checkpoint)
     if on.process.phase != "paused":
         await pausing.pause(ctx, on, run, PauseRequest(when="now"))
     before = on.entry.checkpoint
     run.result.saved_before = before
     try:
-        await load(ctx, on, run, checkpoint)
+        await load(ctx, on, run, checkpoint, ResumeRequest(accept_missing=accept_missing))
     except GkewsError as error:
         hint = f"{error.hint} What the kernel held before is kept: resume it to have it back."
         raise GkewsError(error.reason, error.message, hint.strip()) from error
 
 
 async def restore_new(
-    ctx: Context, on: Subject, run: Run, checkpoint: str, path: str | None
+    ctx: Context,
+    on: Subject,
+    run: Run,
+    checkpoint: str,
+    path: str | None,
+    *,
+    accept_missing: bool = False,
 ) -> None:
     """Load `checkpoint` into a kernel that was just registered without a process."""
-    await load(ctx, on, run, checkpoint)
+    await load(ctx, on, run, checkpoint, ResumeRequest(accept_missing=accept_missing))
     if path is not None:
         left = await ctx.kernels.give_session(on.entry.id, path)
         if left is not None:

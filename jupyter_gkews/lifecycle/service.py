@@ -95,13 +95,15 @@ class Lifecycle:
             loads=on.entry.checkpoint,
         )
 
-    async def restore(self, checkpoint: str, kernel_id: str | None) -> Operation:
+    async def restore(
+        self, checkpoint: str, kernel_id: str | None, *, accept_missing: bool = False
+    ) -> Operation:
         """Load a checkpoint into a kernel of this server, or into a new one."""
         summary = await asyncio.to_thread(self.shelf.get, checkpoint)
         if summary.get("error"):
             raise GkewsError.from_json(summary["error"])
         if kernel_id is None:
-            return self._restore_new(checkpoint, summary)
+            return self._restore_new(checkpoint, summary, accept_missing)
         on = self.roster.subject(kernel_id)
         if (run := self._running(on, "restore", loads=checkpoint)) is not None:
             return run.operation
@@ -113,15 +115,19 @@ class Lifecycle:
         return self._start(
             on,
             "restore",
-            partial(self._restore_into, checkpoint),
+            partial(self._restore_into, checkpoint, accept_missing),
             phase="restoring" if on.entry.state == "paused" else None,
             loads=checkpoint,
         )
 
-    async def _restore_into(self, checkpoint: str, on: Subject, run: Run) -> None:
-        await resuming.restore(self._ctx, on, run, checkpoint)
+    async def _restore_into(
+        self, checkpoint: str, accept_missing: bool, on: Subject, run: Run
+    ) -> None:
+        await resuming.restore(self._ctx, on, run, checkpoint, accept_missing=accept_missing)
 
-    def _restore_new(self, checkpoint: str, summary: dict[str, Any]) -> Operation:
+    def _restore_new(
+        self, checkpoint: str, summary: dict[str, Any], accept_missing: bool
+    ) -> Operation:
         running = self._new_kernels.get(checkpoint)
         if running is not None and running.operation.finished is None:
             return running.operation
@@ -139,10 +145,12 @@ class Lifecycle:
         self.book.add(run)
         notebook = summary.get("notebook")
         path = kernels.api_path(notebook) if notebook else None
-        run.task = self._keep(self._drive_new(run, checkpoint, name, path))
+        run.task = self._keep(self._drive_new(run, checkpoint, name, path, accept_missing))
         return run.operation
 
-    async def _drive_new(self, run: Run, checkpoint: str, name: str, path: str | None) -> None:
+    async def _drive_new(
+        self, run: Run, checkpoint: str, name: str, path: str | None, accept_missing: bool
+    ) -> None:
         kernel_id = run.operation.kernel
         try:
             await self._ctx.kernels.start_paused(kernel_id, name, path, None)
@@ -153,15 +161,17 @@ class Lifecycle:
             self._ctx.log.exception("A kernel for checkpoint %s could not be started", checkpoint)
             run.finish(_as_gkews_error(error))
             return
-        procedure = partial(self._restore_into_new, checkpoint, path)
+        procedure = partial(self._restore_into_new, checkpoint, path, accept_missing)
         await self._drive(on, run, procedure)
         if run.operation.error is not None and self.roster.find(kernel_id) is not None:
             await self._ctx.kernels.discard(kernel_id)
 
     async def _restore_into_new(
-        self, checkpoint: str, path: str | None, on: Subject, run: Run
+        self, checkpoint: str, path: str | None, accept_missing: bool, on: Subject, run: Run
     ) -> None:
-        await resuming.restore_new(self._ctx, on, run, checkpoint, path)
+        await resuming.restore_new(
+            self._ctx, on, run, checkpoint, path, accept_missing=accept_missing
+        )
 
     def _running(self, on: Subject, kind: str, *, loads: str | None = None) -> Run | None:
         """The run that does just this on the kernel; raises `operation_running` for another."""
@@ -293,7 +303,8 @@ class Lifecycle:
         entry = on.entry
         if on.process.phase == "paused" and entry.checkpoint is not None:
             manifest = await asyncio.to_thread(self._ctx.store.manifest, entry.checkpoint)
-            return {"kernel": kernel_id, **_table_of(manifest), "stale": True}
+            table = await asyncio.to_thread(_table_of, manifest)
+            return {"kernel": kernel_id, **table, "stale": True}
         if entry.state == "running" and entry.run is None and on.talk.is_idle():
             if (why := on.process.why_not_pausable()) is not None:
                 raise why
@@ -403,10 +414,24 @@ def compared(manifest: ManifestFacts, here: dict[str, Any] | None) -> dict[str, 
 def _table_of(manifest: ManifestFacts) -> dict[str, Any]:
     """What survives, as the checkpoint of a paused kernel has it."""
     total = manifest.bytes.get("total", 0)
+    referenced = manifest.bytes.get("referenced", 0)
+    files = manifest.files()
+    variables = [dict(row) for row in manifest.variables]
+    for row in variables:
+        for file in files:
+            if file["problem"] and row["name"] in file["names"] and row["fate"] != "lost":
+                reason = f"weights that are in {file['path']}: {file['problem']}"
+                row.update(fate="lost", reason=reason)
     return {
-        "variables": manifest.variables,
+        "variables": variables,
         "process": manifest.process,
-        "bytes": {"kept": total, "to_write": 0, "already_stored": total},
+        "bytes": {
+            "kept": total,
+            "to_write": 0,
+            "already_stored": total - referenced,
+            "referenced": referenced,
+        },
+        "files": files,
         "as_of": manifest.created,
     }
 

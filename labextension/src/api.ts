@@ -66,8 +66,10 @@ export class GkewsApi {
     });
   }
 
-  resume(kernelId: string): Promise<Operation> {
-    return this._request<Operation>('POST', ['kernels', kernelId, 'resume']);
+  resume(kernelId: string, acceptMissing = false): Promise<Operation> {
+    return this._request<Operation>('POST', ['kernels', kernelId, 'resume'], {
+      accept_missing: acceptMissing
+    });
   }
 
   checkpoint(kernelId: string): Promise<Operation> {
@@ -103,11 +105,15 @@ export class GkewsApi {
     return this._request('DELETE', ['checkpoints', id]);
   }
 
-  restore(checkpointId: string, kernelId: string | null): Promise<Operation> {
+  restore(
+    checkpointId: string,
+    kernelId: string | null,
+    acceptMissing = false
+  ): Promise<Operation> {
     return this._request<Operation>(
       'POST',
       ['checkpoints', checkpointId, 'restore'],
-      { kernel_id: kernelId }
+      { kernel_id: kernelId, accept_missing: acceptMissing }
     );
   }
 

@@ -16,6 +16,7 @@ import type { Settings } from './settings';
 import type { ICurrentNotebook, IGkewsModel, PauseWhen } from './tokens';
 import { CommandIDs } from './tokens';
 import type { IView } from './wording';
+import type { MissingWeights } from './weights';
 import { viewOf } from './wording';
 
 /** Milliseconds that the dialog waits for the table of fates before it opens without. */
@@ -39,6 +40,8 @@ export interface ICommandOptions {
   settings: Settings;
   trans: TranslationBundle;
   openPanel: (survives: boolean) => void;
+  /** Restores, and asks what to do if files of weights are missing. */
+  weights: MissingWeights;
 }
 
 export function addCommands(options: ICommandOptions): void {
@@ -173,7 +176,10 @@ export function addCommands(options: ICommandOptions): void {
     execute: async args => {
       const kernelId = args['kernelId'] as string | null | undefined;
       try {
-        await model.restore(String(args['checkpoint']), kernelId ?? null);
+        await options.weights.restore(
+          String(args['checkpoint']),
+          kernelId ?? null
+        );
       } catch (error) {
         showProblem(error);
       }

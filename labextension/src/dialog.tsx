@@ -132,6 +132,11 @@ export class PauseDialogBody extends ReactWidget {
             />
             <p className="jp-gkews-Muted">
               {estimate(model, table.bytes.to_write, trans)}
+              {!!table.bytes.referenced &&
+                ` ${trans.__(
+                  '%1 of weights stay in the files from which they were loaded.',
+                  size(table.bytes.referenced)
+                )}`}
             </p>
           </>
         )}

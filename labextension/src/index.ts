@@ -33,6 +33,7 @@ import {
   SETTINGS_ID
 } from './tokens';
 import { PauseButton } from './toolbar';
+import { MissingWeights } from './weights';
 
 /** The state, read again whenever something may have been missed. */
 const model: JupyterFrontEndPlugin<IGkewsModel> = {
@@ -133,7 +134,8 @@ const main: JupyterFrontEndPlugin<void> = {
       current: notebook,
       settings,
       trans,
-      openPanel
+      openPanel,
+      weights: new MissingWeights(state, trans)
     });
     new Toasts({ model: state, settings, trans, open: () => openPanel(false) });
     state.operationChanged.connect((_, { kind, kernel, result }) => {

@@ -133,16 +133,22 @@ export class GkewsModel implements IGkewsModel {
     return this._start(this._api.pause(kernelId, when));
   }
 
-  resume(kernelId: string): Promise<Operation> {
-    return this._start(this._api.resume(kernelId));
+  resume(kernelId: string, acceptMissing = false): Promise<Operation> {
+    return this._start(this._api.resume(kernelId, acceptMissing));
   }
 
   takeCheckpoint(kernelId: string): Promise<Operation> {
     return this._start(this._api.checkpoint(kernelId));
   }
 
-  restore(checkpointId: string, kernelId: string | null): Promise<Operation> {
-    return this._start(this._api.restore(checkpointId, kernelId));
+  restore(
+    checkpointId: string,
+    kernelId: string | null,
+    acceptMissing = false
+  ): Promise<Operation> {
+    return this._start(
+      this._api.restore(checkpointId, kernelId, acceptMissing)
+    );
   }
 
   async cancel(operation: Operation): Promise<void> {

@@ -67,6 +67,8 @@ export type OperationResult = {
   bytes_written: number;
   /** Null where nothing was written, or by a kernel that does not say. */
   proved?: Proved | null;
+  /** Weights that stand in files to which the checkpoint refers. */
+  bytes_referenced?: number;
   /** `restore` only: the checkpoint of what the kernel held before. */
   saved_before: string | null;
 };
@@ -144,6 +146,8 @@ export type Survives = {
     kept: number | null;
     to_write: number | null;
     already_stored: number | null;
+    /** Weights that stand in files to which the checkpoint refers. */
+    referenced?: number;
   };
   /** Whether the kernel could not be asked now, so that this is the table of `as_of`. */
   stale: boolean;
@@ -158,7 +162,9 @@ export type Checkpoint = {
   notebook: string | null;
   counts: { kept: number; rebuilt: number; lost: number } | null;
   lost: NamedReason[];
-  bytes: { total: number; written: number } | null;
+  bytes: { total: number; written: number; referenced?: number } | null;
+  /** The files of weights to which it refers, with what is wrong with each now. */
+  files?: { path: string; problem: string | null }[];
   /** Why it cannot be read; such a one cannot be restored. */
   error: GkewsProblem | null;
   in_use: boolean;
@@ -211,10 +217,15 @@ export interface IGkewsModel extends IDisposable {
   /* Each of these starts an operation and resolves with it while it runs; all reject with a
    * `GkewsError` when the server refuses. */
   pause(kernelId: string, when?: PauseWhen): Promise<Operation>;
-  resume(kernelId: string): Promise<Operation>;
+  /** `acceptMissing`: also without files of weights that are gone or were changed. */
+  resume(kernelId: string, acceptMissing?: boolean): Promise<Operation>;
   takeCheckpoint(kernelId: string): Promise<Operation>;
   /** Load a checkpoint into a kernel, or into a new kernel of its notebook where null. */
-  restore(checkpointId: string, kernelId: string | null): Promise<Operation>;
+  restore(
+    checkpointId: string,
+    kernelId: string | null,
+    acceptMissing?: boolean
+  ): Promise<Operation>;
 
   cancel(operation: Operation): Promise<void>;
   deleteCheckpoint(checkpointId: string): Promise<void>;

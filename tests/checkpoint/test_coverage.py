@@ -12,12 +12,14 @@ from .rows_graph import ROWS as GRAPH
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
 from .rows_rebuilt import ROWS as REBUILT
+from .rows_references import ROWS as REFERENCES
 from .rows_torch import ROWS as TORCH
 
 FAMILIES = {
     "python": PYTHON,
     "arrays": ARRAYS,
     "process": PROCESS,
+    "references": REFERENCES,
     "torch": TORCH,
     "rebuilt": REBUILT,
     "graph": GRAPH,

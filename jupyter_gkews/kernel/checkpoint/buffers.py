@@ -8,6 +8,7 @@ come back as one. It never copies or reads the memory itself.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,9 +50,23 @@ class Block:
     nbytes: int = 0
 
 
+@dataclass(frozen=True)
+class Extent:
+    """Merged views: `nbytes` bytes at `address`, used by the variables `names`. `owner`: the torch
+    storage, for device memory."""
+
+    number: int
+    space: str
+    address: int
+    nbytes: int
+    owner: Any
+    names: tuple[str, ...]
+
+
 @dataclass
 class Layout:
-    """Blocks to write, and for each view (block, offset, nbytes, alone).
+    """Blocks to write, and for each view (block, offset, nbytes, alone). A block of -1 - r is
+    reference r, which is not written.
 
     `alone`: 1 where the range is small and nothing else looks at it, so that the reader may give
     it memory of its own (which can be resized, as the original could).
@@ -59,6 +74,8 @@ class Layout:
 
     blocks: list[Block]
     views: list[tuple[int, int, int, int]]
+    #: (reference, offset in it, space, address, nbytes) of what is not written
+    elsewhere: list[tuple[int, int, str, int, int]] = field(default_factory=list)
 
 
 @dataclass
@@ -86,6 +103,9 @@ class Buffers:
         self._owners: list[Any] = []
         self._index: dict[tuple[str, int, int, str], int] = {}
         self._shared: set[int] = set()  # views that several objects have: none has it alone
+        self._names: dict[int, dict[str, None]] = {}  # of the variables that use a view
+        self._groups: list[_Group] | None = None
+        self.name = ""  # of the variable that is being written
 
     def __len__(self) -> int:
         return len(self._views)
@@ -102,9 +122,16 @@ class Buffers:
             index = self._index[key] = len(self._views)
             self._views.append(View(space, address, nbytes, consumer))
             self._owners.append(owner)
+            self._groups = None
         else:
             self._shared.add(index)
+        self.use(index)
         return index
+
+    def use(self, index: int) -> None:
+        """The variable that is being written looks at this view."""
+        if index >= 0:
+            self._names.setdefault(index, {}).setdefault(self.name)
 
     def nbytes(self, start: int = 0) -> int:
         """Bytes of the views from index `start` on that start where no earlier view does."""
@@ -120,8 +147,26 @@ class Buffers:
         """The device of each view that is not host memory, by the view's index as a text."""
         return {str(i): view.space for i, view in enumerate(self._views) if view.space}
 
-    def layout(self) -> Layout:
-        """Merge what overlaps and lay it out in blocks, in the order of first registration."""
+    def extents(self) -> list[Extent]:
+        """The ranges, merged where they overlap, in the order of first registration."""
+        found = []
+        for number, group in enumerate(self._merged()):
+            names: dict[str, None] = {}
+            for member in group.members:
+                names.update(self._names[member])
+            owner = self._owners[group.members[0]]
+            nbytes = group.end - group.start
+            found.append(Extent(number, group.space, group.start, nbytes, owner, tuple(names)))
+        return found
+
+    def layout(self, elsewhere: Mapping[int, tuple[int, int]] | None = None) -> Layout:
+        """Lay the extents out in blocks; those in `elsewhere`, by number, are the part of a
+        reference: (reference, offset)."""
+        return self._place(self._merged(), elsewhere or {})
+
+    def _merged(self) -> list[_Group]:
+        if self._groups is not None:
+            return self._groups
         order = sorted(
             range(len(self._views)),
             key=lambda i: (self._views[i].space, self._views[i].address, -self._views[i].nbytes),
@@ -137,13 +182,24 @@ class Buffers:
             else:
                 groups.append(_Group(view.space, view.address, end, [i]))
         groups.sort(key=lambda group: min(group.members))
-        return self._place(groups)
+        self._groups = groups
+        return groups
 
-    def _place(self, groups: list[_Group]) -> Layout:
+    def _place(self, groups: list[_Group], elsewhere: Mapping[int, tuple[int, int]]) -> Layout:
         blocks: list[Block] = []
         views: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(self._views)
+        referenced: list[tuple[int, int, str, int, int]] = []
         packs: dict[str, int] = {}  # the one that is being filled, by space
-        for group in groups:
+        for place, group in enumerate(groups):
+            if place in elsewhere:
+                reference, start = elsewhere[place]
+                nbytes = group.end - group.start
+                referenced.append((reference, start, group.space, group.start, nbytes))
+                for i in group.members:
+                    view = self._views[i]
+                    at = start + view.address - group.start
+                    views[i] = (-1 - reference, at, view.nbytes, 0)
+                continue
             nbytes = group.end - group.start
             if nbytes >= BIG:
                 number, offset = len(blocks), 0
@@ -164,7 +220,7 @@ class Buffers:
             for i in group.members:
                 view = self._views[i]
                 views[i] = (number, offset + view.address - group.start, view.nbytes, int(alone))
-        return Layout(blocks, views)
+        return Layout(blocks, views, referenced)
 
 
 class _PyBuffer(ctypes.Structure):

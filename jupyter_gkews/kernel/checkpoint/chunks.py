@@ -88,6 +88,11 @@ def quick_of(data: Any) -> str | None:
     return str(digest.hexdigest())
 
 
+def quick_hasher() -> Any:
+    """The hash object of `quick_of`, for data that comes in pieces; None without xxhash."""
+    return _xxhash.xxh3_128() if _xxhash is not None else None
+
+
 def matches(data: Any, chunk: Chunk, *, full: bool) -> bool:
     """Whether `data` is this chunk: by its quick hash if there is one, by its name if `full`.
 

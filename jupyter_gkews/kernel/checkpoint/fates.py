@@ -8,6 +8,7 @@ from typing import Any
 from . import process_state
 from .collect import CellOf, GraphFile, collect
 from .known import KNOWN
+from .matching import Matching
 from .store import CheckpointStore
 
 
@@ -18,13 +19,15 @@ def survives(
     hidden: frozenset[str] = frozenset(),
     extras: Mapping[str, Any] | None = None,
     cell_of: CellOf | None = None,
+    reference_files: bool = True,
 ) -> dict[str, Any]:
     """{"variables", "process", "bytes"} as in the wire shapes. Sizes in bytes.
 
     A variable's `bytes` are those that no variable before it holds: two names for one model
     count once. `already_stored` is told by the places in memory that were saved or restored
     before, without reading them: what was changed there since will be written all the same, so
-    it is an upper bound (and `to_write` a lower one).
+    it is an upper bound (and `to_write` a lower one). `referenced`: bytes that probably stand in
+    files of weights, which a save will compare.
     """
     captured = process_state.capture()
     got = collect(
@@ -38,7 +41,14 @@ def survives(
         flush=False,
     )
     captured.tell_open_files(got.writer.reopened)
-    layout = got.writer.buffers.layout()
+    extents = got.writer.buffers.extents()
+    likely: set[int] = set()
+    if reference_files:
+        matching = Matching(extents, store.root)
+        matching.look()
+        likely = matching.likely()
+    referenced = sum(extents[number].nbytes for number in likely)
+    layout = got.writer.buffers.layout(dict.fromkeys(likely, (0, 0)))
     total = stored = 0
     for block in layout.blocks:
         total += block.nbytes
@@ -48,5 +58,10 @@ def survives(
     return {
         "variables": got.rows,
         "process": captured.rows,
-        "bytes": {"kept": total, "to_write": total - stored, "already_stored": stored},
+        "bytes": {
+            "kept": total + referenced,
+            "to_write": total - stored,
+            "already_stored": stored,
+            "referenced": referenced,
+        },
     }

@@ -146,6 +146,7 @@ class GraphWriter(pickle.Pickler):
         stream is then as it was before."""
         self.record = record = NameRecord(name)
         self._top = value
+        self.buffers.name = name
         # Each name stands in a list of its own: where that is in the memo, the name begins.
         holder = [value]
         start = self._file.mark()

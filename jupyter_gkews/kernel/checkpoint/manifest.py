@@ -17,9 +17,10 @@ from typing import Any
 
 from ...errors import GkewsError
 from .chunks import Chunk, fsync_file
+from .references import Reference, files_of
 
 #: The format that this code writes, and the newest that it reads.
-FORMAT = 1
+FORMAT = 2
 KEY_BYTES = 32
 
 _KEEPS = "Nothing was loaded and the checkpoint was not changed."
@@ -32,9 +33,10 @@ class Manifest:
     `names`: in graph order, {"name", "kind": "variable" | "extra" | "item" | "process"}; a
     variable is the "at"-th of the namespace; an item ("of", "key") belongs to the
     dictionary of the extra before it. `variables`: the rows of `survives`. `blocks`: for each
-    block the indexes of its chunks. `views`: (block, offset, nbytes, alone). `lost` and `rebuilt`:
-    rows {"name", "reason", "cell"} as users see them.
+    block the indexes of its chunks. `views`: (block, offset, nbytes, alone), a block of -1 - r
+    being the reference r. `lost` and `rebuilt`: rows {"name", "reason", "cell"} as users see them.
     `sequence`: counts up over the checkpoints of a store, in the order of their commits.
+    `format`: 2 where only a reader that knows references can read it.
     `lenient`: 1 where the test load met objects that fail to load, so that the reader starts
     with its slow, forgiving way at once. `proved`: how, as proof.Proof.told says it; None where
     a version wrote it that did not say.
@@ -64,7 +66,8 @@ class Manifest:
     seconds: dict[str, float] = field(default_factory=dict)
     lenient: int = 0
     proved: dict[str, Any] | None = None
-    format: int = FORMAT
+    references: list[dict[str, Any]] = field(default_factory=list)
+    format: int = 1
 
     def chunk(self, index: int) -> Chunk:
         """Chunk `index`."""
@@ -75,6 +78,15 @@ class Manifest:
         """The hashes that name its graph and its chunks."""
         names = [str(self.graph.get("name", "")), *(str(chunk[0]) for chunk in self.chunks)]
         return {name.split("-", 1)[0] for name in names}
+
+    def referenced(self) -> list[Reference]:
+        """The references."""
+        return [Reference.from_json(each) for each in self.references]
+
+    def files(self) -> list[dict[str, Any]]:
+        """The files that it refers to: [{"path", "bytes", "names", "problem"}], with what can be
+        told of each without reading it."""
+        return files_of(self.referenced())
 
     def summary(self) -> dict[str, Any]:
         """What lists and replies show (docs/architecture.md)."""
@@ -89,7 +101,8 @@ class Manifest:
             "counts": {"kept": self.kept, "rebuilt": len(self.rebuilt), "lost": len(self.lost)},
             "rebuilt": self.rebuilt,
             "lost": self.lost,
-            "bytes": self.bytes,
+            "bytes": {"referenced": 0, **self.bytes},
+            "files": self.files(),
             "seconds": self.seconds,
             "environment": self.environment,
             "proved": self.proved,
@@ -114,7 +127,9 @@ def render(manifest: Manifest, key: bytes) -> bytes:
     """The signed manifest, as it is written to manifest.json."""
     content = asdict(manifest)
     signature = {"method": "hmac-sha256", "key": key_id(key), "mac": _mac(key, _body(content))}
-    return json.dumps({"format": FORMAT, "signature": signature, "manifest": content}).encode()
+    return json.dumps(
+        {"format": manifest.format, "signature": signature, "manifest": content}
+    ).encode()
 
 
 def parse(data: bytes, key: bytes | None, where: str) -> Manifest:

@@ -77,25 +77,54 @@ def open_block(paths: list[Path | None], sizes: list[int]) -> BlockMemory:
     if _libc is not None:
         try:
             return _map(paths, sizes)
-        except _CannotMapError:
+        except CannotMapError:
             pass
     return _read(paths, sizes)
 
 
-class _CannotMapError(Exception):
+class CannotMapError(Exception):
     """mmap refused (no more maps, a file system without them)."""
+
+
+def map_range(path: str, start: int, nbytes: int) -> BlockMemory:
+    """Part of any file, from `start` (a multiple of the page size) on, mapped privately; read
+    where it cannot be mapped. Raises OSError, also if the file is shorter."""
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        if os.fstat(fd).st_size < start + nbytes:
+            raise OSError(f"{path} is shorter than {start + nbytes} bytes")
+        if _libc is not None and start % mmap.PAGESIZE == 0:
+            reserved = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+            protection = mmap.PROT_READ | mmap.PROT_WRITE
+            flags = mmap.MAP_PRIVATE | _MAP_NORESERVE
+            base = _libc.mmap(None, reserved, protection, flags, fd, start)
+            if base is not None and base != _FAILED:
+                return BlockMemory(base, nbytes, reserved)
+        data = mmap.mmap(-1, max(nbytes, 1))
+        with open(fd, "rb", buffering=0, closefd=False) as file:
+            file.seek(start)
+            view = memoryview(data)[:nbytes]
+            while view:
+                got = file.readinto(view)
+                if not got:
+                    raise OSError(f"{path} is shorter than {start + nbytes} bytes")
+                view = view[got:]
+    finally:
+        os.close(fd)
+    anchor = (ctypes.c_char * max(nbytes, 1)).from_buffer(data)
+    return BlockMemory(ctypes.addressof(anchor), nbytes, 0, anchor)
 
 
 def _map(paths: list[Path | None], sizes: list[int]) -> BlockMemory:
     page = mmap.PAGESIZE
     if any(size % page for size in sizes[:-1]):
-        raise _CannotMapError
+        raise CannotMapError
     total = sum(sizes)
     reserved = -(-total // page) * page
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
     base = _libc.mmap(None, reserved, _PROT_NONE, flags, -1, 0)
     if base is None or base == _FAILED:
-        raise _CannotMapError
+        raise CannotMapError
     memory = BlockMemory(base, total, reserved)
     offset = 0
     for path, size in zip(paths, sizes):
@@ -111,7 +140,7 @@ def _map(paths: list[Path | None], sizes: list[int]) -> BlockMemory:
             fixed = mmap.MAP_PRIVATE | _MAP_FIXED | _MAP_NORESERVE
             got = _libc.mmap(base + offset, length, protection, fixed, fd, 0)
             if got is None or got == _FAILED:
-                raise _CannotMapError
+                raise CannotMapError
         finally:
             os.close(fd)
         offset += size

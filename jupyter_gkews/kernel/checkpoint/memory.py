@@ -17,6 +17,7 @@ from . import chunks, mapping
 from .known import FileIdentity, identity_of
 from .manifest import Manifest
 from .places import Places, of_views
+from .references import Problem, ReferencedMemory, ReferenceLostError, missing
 from .store import CheckpointStore
 
 #: Errors that say nothing about the bytes: they may be there again in a minute.
@@ -43,6 +44,7 @@ class CheckpointMemory:
         trusted: frozenset[str] = frozenset(),
         *,
         strict: bool = False,
+        accept_missing: bool = False,
     ) -> None:
         self._store = store
         self._manifest = manifest
@@ -50,16 +52,23 @@ class CheckpointMemory:
         self._trusted = trusted
         self._strict = strict
         self._bad: dict[int, str] = {}  # chunk -> a clause
+        self._accept_missing = accept_missing
         self._blocks: dict[int, mapping.BlockMemory] = {}
+        self._referenced = [ReferencedMemory(each) for each in manifest.referenced()]
+        self._imported = threading.Event()
         self._lock = threading.Lock()
-        self._done = [threading.Event() for _ in manifest.blocks]
-        self._errors: dict[int, GkewsError] = {}
+        # the blocks, then the references: what must be cast, and waits for the imports, last
+        count = len(manifest.blocks) + len(self._referenced)
+        self._done = [threading.Event() for _ in range(count)]
+        self._order = sorted(range(count), key=self._casts)
+        self._errors: dict[int, GkewsError | ReferenceLostError] = {}
         self._next = 0
         self._stop = False
         self._threads: list[threading.Thread] = []
         self.identities: dict[str, FileIdentity] = {}  # by chunk, from before it was read
         self.bytes_done = 0
         self.bytes_total = sum(manifest.chunk(i).nbytes for block in manifest.blocks for i in block)
+        self.bytes_total += sum(memory.reference.used for memory in self._referenced)
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -80,6 +89,14 @@ class CheckpointMemory:
             raise self._damaged(f"the chunk {self._manifest.chunk(index).name} {what}")
         self._bad.setdefault(index, what)
 
+    def _casts(self, index: int) -> bool:
+        at = index - len(self._manifest.blocks)
+        return at >= 0 and self._referenced[at].needs_imports
+
+    def imports_done(self) -> None:
+        """The modules are imported: what they are needed for can begin."""
+        self._imported.set()
+
     def _damaged(self, what: str) -> GkewsError:
         return GkewsError(
             "checkpoint_damaged",
@@ -96,19 +113,24 @@ class CheckpointMemory:
 
     def __exit__(self, *_exc: object) -> None:
         self._stop = True
+        self._imported.set()
         for thread in self._threads:
             thread.join()
 
     def _work(self) -> None:
         while not self._stop:
             with self._lock:
-                index = self._next
+                if self._next == len(self._order):
+                    return
+                index = self._order[self._next]
                 self._next += 1
-            if index >= len(self._done):
-                return
             try:
-                self._check(index)
-            except GkewsError as error:
+                at = index - len(self._manifest.blocks)
+                if at < 0:
+                    self._check(index)
+                else:
+                    self._load(self._referenced[at])
+            except (GkewsError, ReferenceLostError) as error:
                 self._errors[index] = error
             except OSError as error:
                 self._errors[index] = self._damaged(f"a chunk cannot be read ({error.strerror})")
@@ -130,6 +152,14 @@ class CheckpointMemory:
                     self._spoil(number, "has other bytes than were saved")
             offset += chunk.nbytes
             self.bytes_done += chunk.nbytes
+
+    def _load(self, memory: ReferencedMemory) -> None:
+        if memory.needs_imports:
+            self._imported.wait()
+        each = memory.reference
+        trusted = self._trusted.issuperset(piece[2] for piece in each.pieces)
+        memory.load(full=self._verify == "full", trusted=trusted, stop=lambda: self._stop)
+        self.bytes_done += each.used
 
     def _open(self, index: int) -> mapping.BlockMemory:
         with self._lock:
@@ -168,21 +198,39 @@ class CheckpointMemory:
             return False
 
     def check_all(self) -> None:
-        """Wait until every chunk has been checked; raises checkpoint_damaged as said above."""
+        """Wait until everything has been checked; raises checkpoint_damaged as said above, and
+        weights_missing unless that was accepted."""
         for index in range(len(self._done)):
-            self._wait(index)
+            try:
+                self._wait(index)
+            except ReferenceLostError:
+                continue  # accepted
 
     def _wait(self, index: int) -> None:
         self._done[index].wait()
         error = self._errors.get(index)
-        if error is not None:
+        if error is None:
+            return
+        if isinstance(error, GkewsError) or self._accept_missing:
             raise error
+        memory = self._referenced[index - len(self._manifest.blocks)]
+        each = memory.reference
+        problem = Problem(each.path, str(error).split(": ", 1)[-1], each.names, each.used)
+        raise missing(self._manifest.id, [problem])
 
     def view(self, index: int) -> tuple[Any, bool]:
         """The buffer of view `index`, checked; and whether it should get memory of its own.
 
-        Raises DamagedError if a byte of it stands on a damaged chunk."""
+        Raises DamagedError if a byte of it stands on a damaged chunk, or in a file that is not as
+        it was if that was accepted."""
         block, offset, nbytes, alone = self._manifest.views[index]
+        if block < 0:
+            reference = -1 - block
+            try:
+                self._wait(len(self._manifest.blocks) + reference)
+            except ReferenceLostError as error:
+                raise DamagedError(str(error)) from None
+            return self._referenced[reference].block.view(offset, nbytes), False
         self._wait(block)
         if self._bad:
             start = 0
@@ -204,12 +252,17 @@ class CheckpointMemory:
                 if number not in self._bad:
                     found.append((block.address + offset, chunk.nbytes, chunk))
                 offset += chunk.nbytes
+        for memory in self._referenced:
+            found += memory.ranges()
         return found
 
     def places(self, unseen: set[int]) -> Places:
         """Where the memory lies now; of blocks in `unseen` the kernel has seen no bytes."""
         blocks = self._blocks
         addresses = {index: block.address for index, block in blocks.items()}
+        for number, memory in enumerate(self._referenced):
+            if memory.there:
+                addresses[-1 - number] = memory.block.address
         return of_views(self._manifest.views, lambda block: addresses.get(block, 0), unseen)
 
 

@@ -61,6 +61,8 @@ def of_layout(layout: Layout) -> Places:
             if (number, piece.offset) not in alone:
                 where = piece.address, piece.nbytes, number, piece.offset
                 places.add(*where, piece.space, not piece.space)
+    for reference, offset, space, address, nbytes in layout.elsewhere:
+        places.add(address, nbytes, -1 - reference, offset, space, not space)
     return places.sort()
 
 

@@ -52,9 +52,13 @@ def complete(manifest: Manifest, stored: Stored, written: int) -> None:
     this save has written."""
     manifest.chunks, manifest.blocks, manifest.views = stored.chunks, stored.blocks, stored.views
     graph_bytes = manifest.graph["bytes"]
+    manifest.references = stored.references
+    if stored.references:
+        manifest.format = 2
     manifest.bytes = {
         "total": stored.bytes_total + graph_bytes,
         "written": written + graph_bytes,
+        "referenced": stored.bytes_referenced,
     }
 
 

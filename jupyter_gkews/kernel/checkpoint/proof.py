@@ -107,6 +107,7 @@ class Proof:
             for number, block in enumerate(layout.blocks)
             if any(piece.space for piece in block.pieces)
         ]
+        self._unseen += [-1 - number for number, _, space, _, _ in layout.elsewhere if space]
         self._own_bytes = sum(nbytes for _, _, nbytes, own in layout.views if own)
 
     def prove(
@@ -135,7 +136,8 @@ class Proof:
                 carried: Verdict = self._by.verdict
                 return carried
             graph = int(manifest.graph["bytes"])
-            self._step_down(_GROWTH * graph + self._own_bytes)
+            casts = sum(each.size for each in manifest.referenced() if each.cast is not None)
+            self._step_down(_GROWTH * graph + self._own_bytes + casts)
         if self.how == "scratch":
             write_manifest()
             seen = proved.Inputs.now(self._store.root, manifest, self._expected)

@@ -25,6 +25,7 @@ from .paths import holders
 from .placeholders import Loss, Lost
 from .places import Places
 from .reading import GraphReader
+from .references import missing, problems
 from .store import CheckpointStore
 
 Progress = Callable[[str, int, int], None]
@@ -63,6 +64,7 @@ def restore(
     progress: Progress | None = None,
     dry: bool = False,
     trusted: frozenset[str] = frozenset(),
+    accept_missing: bool = False,
 ) -> RestoreReport:
     """Fill `user_ns` with the variables of `checkpoint`.
 
@@ -72,10 +74,12 @@ def restore(
     it up to `gpu_wait_s` seconds, "fail" raises. `dry`: touch no file of the user's and change
     nothing of the process but sys.path, environment and working directory, and use no device; for
     the test load. `progress(step, bytes_done, bytes_total)` with the steps "importing",
-    "waiting_for_gpu" (bytes free, bytes needed), "reading", "rebuilding".
+    "waiting_for_gpu" (bytes free, bytes needed), "reading", "rebuilding". `accept_missing`: weights
+    in files that are gone or were changed are lost, each where it stood; without it nothing is
+    loaded then.
 
     Raises GkewsError: checkpoint_not_found, _damaged, _unsigned, _foreign_key, _too_new,
-    restore_failed. `user_ns` is then as it was.
+    weights_missing, restore_failed. `user_ns` is then as it was.
     """
     clock = _Clock()
     tell = progress or (lambda step, done, total: None)
@@ -86,15 +90,22 @@ def restore(
     except GkewsError as error:
         raise store.with_offer(error, checkpoint) from None
     report = RestoreReport(checkpoint)
+    if not accept_missing:
+        wrong = problems(manifest.referenced(), look=False)
+        if wrong:
+            raise missing(checkpoint, wrong)
     with (
         store.loading(),
-        CheckpointMemory(store, manifest, verify, trusted, strict=dry) as memory,
+        CheckpointMemory(
+            store, manifest, verify, trusted, strict=dry, accept_missing=accept_missing
+        ) as memory,
         ExitStack() as stack,
     ):
         clock.lap(report.seconds, "opening")
         report.process += process_state.apply_paths(manifest.state)
         tell("importing", 0, memory.bytes_total)
         import_modules(manifest.modules)
+        memory.imports_done()
         for filename, text in manifest.state.get("sources", {}).items():
             rebuild.source(filename, text)
         clock.lap(report.seconds, "importing")
@@ -134,7 +145,7 @@ def restore(
         if not dry:
             for address, _, chunk in memory.ranges():
                 KNOWN.remember(address, chunk)
-                KNOWN.vouch(chunk.name, memory.identities[chunk.name])
+                KNOWN.vouch(chunk.name, memory.identities.get(chunk.name))
         clock.lap(report.seconds, "verifying")
         report.places = memory.places
     report.values = [found[str(i)] for i in range(len(manifest.names))]

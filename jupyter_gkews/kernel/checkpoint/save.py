@@ -40,6 +40,7 @@ def save(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     prove: str | bool = "scratch",
+    reference_files: bool = True,
 ) -> dict[str, Any]:
     """Save the variables of `user_ns` as `checkpoint` and return its summary.
 
@@ -49,6 +50,7 @@ def save(
     "committing"; `cancelled()` is asked several times a second. `prove`: "scratch" loads it in a
     scratch process first, and takes what does not come back there as lost; "read-back" reads its
     bytes back; "off" does neither. The summary's `proved` says what was done (proof.py).
+    `reference_files`: refer to weights that stand in safetensors files instead of copying them.
 
     Raises GkewsError: bad_request (`prove`), cancelled, disk_full, store_not_writable,
     verification_failed, checkpoint_failed; nothing is left in the store then.
@@ -57,6 +59,7 @@ def save(
     if isinstance(prove, bool):
         prove = "scratch" if prove else "off"
     run = _Save(subject, store, progress, cancelled, Proof(prove, store))
+    run.reference_files = reference_files
     key = store.prepare()
     with store.writing(), store.saving():
         try:
@@ -86,6 +89,7 @@ class _Save:
         self.cancelled = cancelled or (lambda: False)
         self.staging = Staging(store, subject.checkpoint)
         self.proof = proof
+        self.reference_files = True
         self.new: list[str] = []
         self.trusted: set[str] = set()
         self.written = 0
@@ -156,6 +160,7 @@ class _Save:
             check=self.check,
             progress=partial(self.progress, "writing"),
             meanwhile=look,
+            reference_files=self.reference_files,
         )
         self.new += stored.new
         self.written += stored.bytes_written

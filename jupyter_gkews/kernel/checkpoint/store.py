@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 from ...errors import GkewsError
 from . import access, chunks, locks, sweep
 from .manifest import Manifest, make_key, parse, unchecked
+from .references import missing, problems
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 #: Errors of a full disk.
@@ -160,6 +161,14 @@ class CheckpointStore:
             return last + 1
         finally:
             os.close(fd)
+
+    def missing_files(
+        self, checkpoint: str, stop: Callable[[], bool] = lambda: False
+    ) -> GkewsError | None:
+        """`weights_missing` if files that the checkpoint refers to are gone or were changed: those
+        that were touched are read, until `stop()`. Raises as `manifest`."""
+        found = problems(self.manifest(checkpoint).referenced(), stop)
+        return missing(checkpoint, found) if found else None
 
     def chunk_path(self, name: str) -> Path:
         """Where the chunk `name` lies (whether or not it is there)."""

@@ -13,6 +13,7 @@ from typing import Any, Callable
 from .buffers import Buffers, Layout
 from .commit import Staging
 from .known import KNOWN
+from .matching import Matches, match
 from .store import CheckpointStore, as_typed
 from .writing import ChunkWriter
 
@@ -24,16 +25,18 @@ Meanwhile = Callable[[Layout, Callable[[], bool]], None]
 @dataclass
 class Stored:
     """What has become of the bytes, in values that JSON can carry; for the manifest `chunks`,
-    `blocks` and `views`. `new`: chunks to install; `trusted`: those that this process wrote or
-    checked; sizes in bytes; `learnt`: what KNOWN learnt meanwhile."""
+    `blocks`, `references` and `views`. `new`: chunks to install; `trusted`: those that this
+    process wrote or checked; sizes in bytes; `learnt`: what KNOWN learnt meanwhile."""
 
     chunks: list[list[Any]] = field(default_factory=list)
     blocks: list[list[int]] = field(default_factory=list)
+    references: list[dict[str, Any]] = field(default_factory=list)
     views: list[list[int]] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
     bytes_total: int = 0
     bytes_written: int = 0
+    bytes_referenced: int = 0
     learnt: list[list[Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -56,22 +59,29 @@ def store_bytes(
     check: Callable[[], None],
     progress: Progress,
     meanwhile: Meanwhile | None = None,
+    reference_files: bool = True,
 ) -> Stored:
-    """Write the memory of `buffers`, and return what the manifest needs of it.
+    """Write the memory of `buffers`, and return what the manifest needs of it. With
+    `reference_files`, what stands in files of weights is compared with them instead.
 
     `check` is called often and may raise, `meanwhile(layout, done)` once, when the threads are at
     work; `done()` says whether they have ended, and calls `check`. Raises GkewsError: disk_full,
     store_not_writable; no thread is left at work then.
     """
-    layout = buffers.layout()
+    KNOWN.note_learning()
+    matches = Matches()
+    if reference_files:
+        total = buffers.nbytes()
+        matches = match(buffers.extents(), store.root, check, lambda done: progress(done, total))
+    layout = buffers.layout(matches.placed)
     writer = ChunkWriter(store, staging.chunks, layout)
+    beside = matches.nbytes
 
     def done() -> bool:
         check()
-        progress(writer.bytes_done, writer.bytes_total)
+        progress(beside + writer.bytes_done, beside + writer.bytes_total)
         return writer.wait(0)
 
-    KNOWN.note_learning()
     try:
         writer.start()
         if meanwhile is not None:
@@ -83,15 +93,17 @@ def store_bytes(
     if writer.error is not None:
         error = writer.error
         raise as_typed(error, store.root) if isinstance(error, OSError) else error
-    progress(writer.bytes_done, writer.bytes_total)
+    progress(beside + writer.bytes_done, beside + writer.bytes_total)
     table, blocks = writer.tables()
     return Stored(
         chunks=table,
         blocks=blocks,
+        references=[reference.to_json() for reference in matches.references],
         views=[list(view) for view in layout.views],
         new=list(writer.new),
-        trusted=sorted(writer.trusted),
-        bytes_total=writer.bytes_total,
+        trusted=sorted(writer.trusted | matches.checked),
+        bytes_total=beside + writer.bytes_total,
+        bytes_referenced=beside,
         bytes_written=writer.bytes_written,
         learnt=KNOWN.learnt(),
     )

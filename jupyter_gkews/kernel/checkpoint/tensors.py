@@ -20,11 +20,12 @@ Reduced = tuple[Any, ...]
 class StorageToken:
     """Stands in the graph for one torch storage, so that it is described once."""
 
-    __slots__ = ("args", "make")
+    __slots__ = ("args", "make", "view")
 
     def __init__(self, make: Any, *args: Any) -> None:
         self.make = make
         self.args = args
+        self.view = -1  # of its memory; -1: it has none that is written
 
     def __reduce__(self) -> Reduced:
         return self.make, self.args
@@ -174,8 +175,10 @@ def storage_token(writer: GraphWriter, storage: Any) -> StorageToken:
             token = StorageToken(rebuild.storage, index, device)
             if kind:
                 token = StorageToken(shared_storages.placed, token, kind)
+            token.view = index
         writer.storage_tokens[key] = token
         writer.keep(storage)
+    writer.buffers.use(token.view)
     return token
 
 

@@ -57,7 +57,15 @@ function CheckpointRow(
   const title = name ?? time;
   const facts: string[] = [];
   if (bytes) {
-    facts.push(size(bytes.total));
+    facts.push(
+      bytes.referenced
+        ? trans.__(
+            '%1, %2 of it in files of weights',
+            size(bytes.total),
+            size(bytes.referenced)
+          )
+        : size(bytes.total)
+    );
   }
   if (created) {
     facts.push(ago(secondsSince(created), trans));
@@ -101,6 +109,13 @@ function CheckpointRow(
       {error && (
         <p className="jp-gkews-Reason">{`${error.message} ${error.hint}`}</p>
       )}
+      {checkpoint.files
+        ?.filter(({ problem }) => problem)
+        .map(({ path, problem }) => (
+          <p className="jp-gkews-Reason" key={path}>
+            {`${path}: ${problem}`}
+          </p>
+        ))}
       <div className="jp-gkews-Actions">
         {!error && (
           <>

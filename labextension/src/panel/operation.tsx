@@ -35,6 +35,12 @@ export function OperationSection(
   if (result?.bytes_written) {
     facts.push([trans.__('Written'), size(result.bytes_written)]);
   }
+  if (result?.bytes_referenced) {
+    facts.push([
+      trans.__('In files of weights'),
+      size(result.bytes_referenced)
+    ]);
+  }
   if (result?.released.ram) {
     facts.push([trans.__('Memory given back'), size(result.released.ram)]);
   }
