@@ -12,6 +12,7 @@ import builtins
 import hashlib
 import marshal
 from collections.abc import Iterable
+from types import CodeType
 from typing import Any, Callable
 
 from .looks import ATOMS, LOOKS, Look, look_of
@@ -116,7 +117,7 @@ class Fingerprints:
             self._words.append("of the process")
         elif number in self._namespaces:
             self.say("namespace", self._namespaces.index(number))
-        elif not self._again(obj):
+        elif cls is CodeType or not self._again(obj):  # code may come back in two copies, as equal
             try:
                 if look is None:
                     self.say(cls.__qualname__)
