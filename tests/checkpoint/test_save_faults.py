@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -143,57 +140,6 @@ def test_a_checkpoint_is_never_overwritten(store: CheckpointStore, live: dict[st
         save(live, store, checkpoint="good", prove=False)
     assert caught.value.reason == "checkpoint_failed"
     assert_only_the_good_one(store, before)
-
-
-KILLED = """
-import os, signal, sys
-from jupyter_gkews.kernel.checkpoint import save as saving, writing, chunks
-from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
-import numpy
-step = int(sys.argv[2])
-count = 0
-def die(event, args):
-    global count
-    # every change of the file system is a point at which the machine may stop
-    if event in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link"):
-        if event == "open" and not (isinstance(args[2], int) and args[2] & os.O_CREAT):
-            return
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(die)
-saving.save({"__name__": "__main__", "big": numpy.arange(3_000_000), "n": step},
-            CheckpointStore(sys.argv[1]), checkpoint="new", prove=False)
-print("saved")
-"""
-
-
-def test_a_process_killed_at_any_step_of_a_save_leaves_only_good_checkpoints(
-    store: CheckpointStore, live: dict[str, Any]
-) -> None:
-    finished = False
-    for step in range(1, 60):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(store.root), str(step)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        finished = done.returncode == 0
-        assert finished or done.returncode == -signal.SIGKILL, done.stderr
-        for summary in store.summaries():
-            assert summary["error"] is None
-            target: dict[str, Any] = {}
-            restore(target, store, summary["id"], verify="full")
-            assert target["big"][5] == 5
-        if "new" in {summary["id"] for summary in store.summaries()}:
-            store.delete("new")
-        if finished:
-            break
-    assert finished and step > 5
-    store.gc()
-    assert not list((store.root / "checkpoints").glob(".*"))
-    assert_only_the_good_one(store, contents(store))
 
 
 def test_a_save_from_another_thread_works_too(store: CheckpointStore, live: dict[str, Any]) -> None:

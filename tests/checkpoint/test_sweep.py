@@ -6,9 +6,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -204,58 +201,6 @@ def test_what_is_being_loaded_stays_until_it_is_loaded(
         assert list((store.root / "checkpoints").glob(".trash-*")), "the sign that more is to go"
     assert store.gc() > 4_000_000 - 1
     assert not list((store.root / "checkpoints").glob(".*"))
-
-
-KILLED = """
-import os, signal, sys
-from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
-step, count = int(sys.argv[2]), 0
-def die(event, args):
-    global count
-    if event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree"):
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-store = CheckpointStore(sys.argv[1])
-sys.addaudithook(die)
-if sys.argv[3] == "gc":
-    store.collect(older_than_s=86400)
-else:
-    store.delete("old1")
-"""
-
-
-@pytest.mark.parametrize("what", ["gc", "delete"])
-def test_a_collection_killed_at_any_step_leaves_what_is_needed_and_the_next_one_ends_it(
-    tmp_path: Path, namespace: Make, what: str
-) -> None:
-    template = CheckpointStore(tmp_path / "template")
-    make(template, namespace, "old1", "old2", "new")
-    for checkpoint in ("old1", "old2"):
-        age(template, checkpoint, 50)
-    leftover = template.root / "checkpoints" / ".saving-x-1" / "chunks"
-    leftover.mkdir(parents=True)
-    (leftover / "half").write_bytes(b"x" * 1000)
-    for step in range(1, 60):
-        store = CheckpointStore(tmp_path / f"s{step}")
-        shutil.copytree(template.root, store.root)  # keeps the times
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(store.root), str(step), what],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        all_are_right(store)
-        assert "new" in ids(store)
-        store.collect(older_than_s=86400)
-        assert ids(store) == ["new"]
-        assert len(list(store.root.glob("chunks/*/*"))) == 2
-        assert not list((store.root / "checkpoints").glob(".*"))
-        shutil.rmtree(store.root)
-        if done.returncode == 0:
-            break
-    assert done.returncode == 0 and step > 5
 
 
 def _work(root: str, number: int, until: float, results: Any) -> None:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import resource
 import shutil
-import signal
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -203,57 +199,3 @@ def test_a_full_disk_ends_an_export_and_an_import_without_a_trace(
         assert caught.value.reason == "disk_full"
     assert tree(mine.root) == before
     assert {path.name for path in tmp_path.iterdir()} == {"store", "mine", "whole.tar"}
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from jupyter_gkews.kernel.checkpoint import transfer, trust
-from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
-step, count = int(sys.argv[3]), 0
-def die(event, args):
-    global count
-    if event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir") or (
-        event == "open" and isinstance(args[2], int) and args[2] & os.O_CREAT
-    ):
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-store = CheckpointStore(sys.argv[1])
-sys.addaudithook(die)
-transfer.import_(store, Path(sys.argv[2]))
-trust.trust(store, "one")
-"""
-
-
-def test_an_import_or_a_trust_killed_at_any_step_leaves_it_untaken_or_whole(
-    source: CheckpointStore, tmp_path: Path
-) -> None:
-    export(source, "one", tmp_path / "out.tar")
-    seen = set()
-    for step in range(1, 60):
-        mine = CheckpointStore(tmp_path / f"m{step}")
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(mine.root), str(tmp_path / "out.tar"), str(step)],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        for summary in mine.summaries():
-            reason = (summary["error"] or {}).get("reason")
-            seen.add(reason)
-            assert reason in (None, "checkpoint_foreign_key")
-            trust(mine, "one")
-            assert restore({}, mine, "one", verify="full").lost == []
-        if done.returncode == 0:
-            break
-        import_(mine, tmp_path / "out.tar")
-        trust(mine, "one")
-        mine.gc()
-        assert not list((mine.root / "checkpoints").glob(".*"))
-        assert len(list(mine.directory("one").iterdir())) == 2
-        assert restore({}, mine, "one", verify="full").lost == []
-    assert done.returncode == 0 and step > 8
-    assert seen == {None, "checkpoint_foreign_key"}
-    assert os.listdir(mine.root / "checkpoints") == ["one"]
