@@ -172,7 +172,6 @@ def run(sweep: Sweep, what: str, who: str, step: int, number: int) -> bool:
 
 
 SHORT = [
-    ("pause", "kernel", 1),
     ("pause", "kernel", 8),
     ("pause", "both", 14),
     ("pause", "server", 2),
