@@ -174,6 +174,12 @@ class GkewsApp(ExtensionApp):
         deletes one for its age. Looked at when the server starts and after each pause; those of
         paused kernels are always kept.""",
     ).tag(config=True)
+    checkpoint_in_background = Bool(
+        True,
+        help="""Whether a kernel goes on working while its checkpoint is written, where that is
+        safe (Linux, no GPU in use, enough free memory). If not, it waits until the checkpoint is
+        written. A pause always waits.""",
+    ).tag(config=True)
     stop_timeout = Float(
         10.0,
         min=0.0,
@@ -202,6 +208,7 @@ class GkewsApp(ExtensionApp):
             server.kernel_manager, server.session_manager, server.contents_manager, launch, self.log
         )
         launch.notebook_of = kernels.notebook_of
+        launch.background = self.checkpoint_in_background
         self.kernels = kernels
         self.lifecycle = Lifecycle(
             Context(
@@ -219,6 +226,7 @@ class GkewsApp(ExtensionApp):
                     prove=self.prove,
                     keep_checkpoints=self.keep_checkpoints,
                     delete_after_s=self.delete_after and self.delete_after * 86400,
+                    checkpoint_in_background=self.checkpoint_in_background,
                 ),
                 announcer=Announcer(self._emit, kernels, self.log),
                 log=self.log,

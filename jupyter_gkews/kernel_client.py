@@ -30,6 +30,7 @@ from .kernel.protocol import (
     Progress,
     Restored,
     RestoreOrder,
+    checkpointed_file,
     read_json,
 )
 from .kernel_process import how_it_ended
@@ -223,12 +224,16 @@ class KernelClient:
         return dict(reply["survives"])
 
     async def checkpoint(
-        self, order: CheckpointOrder, on_progress: ProgressCallback | None = None
+        self,
+        order: CheckpointOrder,
+        on_progress: ProgressCallback | None = None,
+        on_captured: Callable[[dict[str, Any]], object] | None = None,
     ) -> dict[str, Any]:
         """Take the checkpoint `order`; returns its summary. The caller has waited for idleness.
 
-        With `order.hold` the kernel waits afterwards: `release` it, or stop its process. Raises
-        what the kernel raised, or kernel_died.
+        With `order.hold` the kernel waits afterwards: `release` it, or stop its process. With
+        `order.background`, `on_captured` is called when the kernel is free again. Raises what the
+        kernel raised, or kernel_died.
         """
         await self.get_kernel_info()
         content = {"action": ACTION_CHECKPOINT, **vars(order)}
@@ -239,8 +244,48 @@ class KernelClient:
                 await self.cancel(order.operation)
                 await self.release(order.operation)
             raise
+        if (captured := reply.get("captured")) is not None:
+            if on_captured is not None:
+                on_captured(captured)
+            return await self.checkpointed(order.operation, on_progress)
         self._provisioner.reported_vram = int(reply.get("vram", 0))
         return dict(reply["checkpoint"])
+
+    async def checkpointed(
+        self, operation: str, on_progress: ProgressCallback | None = None
+    ) -> dict[str, Any]:
+        """Wait until a checkpoint in the background has ended; its summary.
+
+        Raises its error; kernel_died, also where the kernel was restarted.
+        """
+        provisioner = self._provisioner
+        launch, path = provisioner.launch, provisioner.run_dir / checkpointed_file(operation)
+        try:
+            while True:
+                # Looked at before the file: a process that writes it and then dies has answered.
+                alive = provisioner.launch == launch and provisioner.process_alive()
+                outcome = read_json(path)
+                if outcome is not None:
+                    break
+                if not alive:
+                    raise GkewsError(
+                        "kernel_died",
+                        "The kernel ended before its checkpoint was written"
+                        f"{how_it_ended(provisioner.exit_status)}.",
+                        "Earlier checkpoints are kept.",
+                    )
+                if on_progress:
+                    _tell_progress(provisioner.run_dir / PROGRESS_FILE, operation, on_progress)
+                await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            with contextlib.suppress(GkewsError):
+                await self.cancel(operation)
+            raise
+        with contextlib.suppress(OSError):
+            path.unlink()
+        if outcome.get("status") == "error":
+            raise GkewsError.from_json(outcome)
+        return dict(outcome["checkpoint"])
 
     async def cancel(self, operation: str) -> None:
         """Ask the kernel to give up the checkpoint of `operation`; it then ends with cancelled."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from .kernel import startup
 from .kernel.protocol import (
+    CHECKPOINTED_FILES,
     ENV_RUN_DIR,
     ENV_USER_STARTUP,
     HELLO_FILE,
@@ -55,6 +56,8 @@ class LaunchSettings:
     born_paused: dict[str, PausedProcess] = field(default_factory=dict)
     """kernel id -> its launch starts no process, the kernel is paused from the start."""
     reference_files: bool = True
+    background: bool = True
+    """Whether %checkpoint lets the user go on while it is written."""
     notebook_of: Callable[[str], str | None] = lambda kernel_id: None
 
 
@@ -64,6 +67,8 @@ def write_launch(run_dir: Path, launch: Launch) -> None:
     for name in (HELLO_FILE, PROGRESS_FILE, RESTORED_FILE, STARTUP_ERROR_FILE):
         with contextlib.suppress(FileNotFoundError):
             (run_dir / name).unlink()
+    for path in run_dir.glob(CHECKPOINTED_FILES):
+        path.unlink(missing_ok=True)
     write_json(run_dir / LAUNCH_FILE, launch)
 
 

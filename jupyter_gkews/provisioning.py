@@ -151,6 +151,7 @@ class PausableProvisioner(LocalProvisioner):
                 python_path=pure_python_path(),
                 prove=settings.prove,
                 reference_files=settings.reference_files,
+                background=settings.background,
             ),
         )
         bring_kernel_side(kwargs["env"], run_dir)

@@ -170,10 +170,28 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     if sizes.get("referenced"):
         elsewhere = f" and {human_bytes(sizes['referenced'])} referred to in files of weights,"
     name = f" {summary['name']!r}" if summary.get("name") else ""
-    return losses_table(
+    table = losses_table(
         f"Checkpoint{name} ({summary['id']}): {counts['kept']} kept, {counts['rebuilt']} rebuilt, "
         f"{counts['lost']} lost; {human_bytes(sizes['total'])}, of which "
         f"{human_bytes(sizes['written'])} written{elsewhere} in {human_seconds(seconds)}. "
         f"{how_proved(summary.get('proved'))}".strip(),
         summary.get("lost") or (),
+    )
+    if summary.get("note"):
+        blocked = human_seconds(summary.get("blocked_s") or 0.0)
+        table.head.append(f"{summary['note']} It was blocked for {blocked}.")
+    return table
+
+
+def captured_table(checkpoint: str, name: str | None, blocked_s: float) -> Table:
+    """What is shown while a checkpoint is written and the user goes on."""
+    named = f" {name!r}" if name else ""
+    return Table(
+        (),
+        head=[
+            f"Checkpoint{named} ({checkpoint}): the variables are captured as they are now; the "
+            f"kernel was blocked for {human_seconds(blocked_s)}.",
+            "They are being written; go on working. The status bar shows how far it is, and this "
+            "text says when it is done.",
+        ],
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import threading
 import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from ..errors import GkewsError
 from .display import (
     Table,
+    captured_table,
     fates_table,
     human_seconds,
     local_time,
@@ -25,6 +27,7 @@ from .display import (
     summary_table,
 )
 from .protocol import EVENT_CHECKPOINTED, EVENT_PAUSE_REQUESTED
+from .saves import Captured, Wanted
 
 if TYPE_CHECKING:
     from .session import KernelSession
@@ -77,19 +80,31 @@ class GkewsMagics(Magics):
 
     @line_magic
     def checkpoint(self, line: str) -> Table | None:
-        """Save the variables now and go on: `%checkpoint [--prove HOW] [name]`.
+        """Save the variables and go on: `%checkpoint [--wait] [--prove HOW] [name]`.
 
-        Returns the summary, with what could not be kept. In a kernel that is paused later only
-        what has changed since is written again. HOW it is proved before it counts: `scratch`
-        (loaded by another process), `read-back` (its bytes are read again) or `off`.
+        Captures them as they are now and writes them while you go on working; what is shown here
+        is brought up to date when they are safe on the disk. With `--wait`, and where it is not
+        possible otherwise, the kernel waits until then. Only what has changed since the last
+        checkpoint is written. HOW it is proved before it counts: `scratch` (loaded by another
+        process), `read-back` (its bytes are read again) or `off`.
         """
-        name, prove = _name_and_prove("%checkpoint", line)
+        words = _words(line)
+        wait = "--wait" in words
+        rest = shlex.join(word for word in words if word != "--wait")
+        name, prove = _name_and_prove("%checkpoint", rest)
+        wanted = Wanted(uuid.uuid4().hex, new_checkpoint_id(), name, prove=prove, by_cell=True)
+        saves = self.session.saves
+        shown = _Shown(self.session)
+        wanted.on_end = shown.ended
         try:
-            summary = self.session.checkpoint(new_checkpoint_id(), name=name, prove=prove)
+            outcome = saves.take(wanted) if wait else saves.begin(wanted)
         except GkewsError as error:
             raise UsageError(str(error)) from None
-        self.session.send_event({"event": EVENT_CHECKPOINTED, "checkpoint": summary})
-        return summary_table(summary)
+        if isinstance(outcome, Captured):
+            shown.begun(captured_table(wanted.checkpoint, name, outcome.blocked_s))
+            return None
+        self.session.send_event({"event": EVENT_CHECKPOINTED, "checkpoint": outcome})
+        return summary_table(outcome)
 
     @line_magic
     def survives(self, line: str) -> Table:
@@ -104,7 +119,7 @@ class GkewsMagics(Magics):
     def gkews(self, line: str) -> Table:
         """Show how this kernel came to its variables, and its last checkpoint: `%gkews`."""
         _LineParser(prog="%gkews", add_help=False).parse_args(_words(line))
-        resumed, summary = self.session.resumed, self.session.checkpointed
+        resumed, summary = self.session.resumed, self.session.saves.last
         if resumed is None:
             table = Table(("name", "reason", "cell"), head=["Fresh: started with no variables."])
         else:
@@ -114,6 +129,13 @@ class GkewsMagics(Magics):
                 f"{human_seconds(sum(resumed.seconds.values()))}.",
                 resumed.lost,
             )
+        running = self.session.saves.running
+        if running is not None:
+            name = f" {running.name!r}" if running.name else ""
+            table.foot.append(
+                f"Checkpoint{name} ({running.checkpoint}) is being written; it was captured at "
+                f"{local_time(running.began)}."
+            )
         if summary is None:
             table.foot.append("No checkpoint was taken since this process started.")
         else:
@@ -122,6 +144,48 @@ class GkewsMagics(Magics):
                 f"Last checkpoint{name}: {summary['id']}, {local_time(summary['created'])}."
             )
         return table
+
+
+class _Shown:
+    """What one %checkpoint shows: replaced when the checkpoint has ended, from whatever thread."""
+
+    def __init__(self, session: KernelSession) -> None:
+        self._session = session
+        self._id = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._last: Table | None = None
+        self._parent = session.kernel.get_parent("shell")
+
+    def begun(self, table: Table) -> None:
+        """The state is captured."""
+        with self._lock:
+            self._send("display_data", self._last or table)  # it may have ended already
+
+    def ended(self, outcome: dict[str, Any]) -> None:
+        """It is written, or it is not."""
+        if outcome["status"] == "ok":
+            table = summary_table(outcome["checkpoint"])
+        else:
+            error = GkewsError.from_json(outcome)
+            table = Table((), head=[f"The checkpoint was not written. {error}"])
+        with self._lock:
+            self._last = table
+            self._send("update_display_data", table)
+
+    def _send(self, kind: str, table: Table) -> None:
+        kernel = self._session.kernel
+        content = {
+            "data": table._repr_mimebundle_(),
+            "metadata": {},
+            "transient": {"display_id": self._id},
+        }
+        kernel.session.send(
+            kernel.iopub_socket,
+            kind,
+            content,
+            parent=self._parent,
+            ident=kernel._topic("display_data"),
+        )
 
 
 def new_checkpoint_id() -> str:

@@ -3,9 +3,9 @@
 Two ways, both private to one kernel:
 
 * the *run directory* (0700, named by ENV_RUN_DIR in the kernel's environment):
-  `launch.json` is written by the server before each launch; `hello.json`, `progress.json` and
-  `restored.json` are written by the kernel (temp + rename, 0600), and `startup_error.txt`
-  instead of a hello when the kernel side could not be loaded.
+  `launch.json` is written by the server before each launch; `hello.json`, `progress.json`,
+  `restored.json` and `checkpointed-<operation>.json` are written by the kernel (temp + rename,
+  0600), and `startup_error.txt` instead of a hello when the kernel side could not be loaded.
 * messages of type MSG_REQUEST on the shell channel (runs on the main thread, first in first
   out) or the control channel (answered at once), replied with MSG_REPLY; and events from the
   kernel on iopub with the topic EVENT_TOPIC.
@@ -31,6 +31,7 @@ LAUNCH_FILE = "launch.json"
 HELLO_FILE = "hello.json"
 PROGRESS_FILE = "progress.json"
 RESTORED_FILE = "restored.json"
+CHECKPOINTED_FILES = "checkpointed-*.json"
 STARTUP_ERROR_FILE = "startup_error.txt"
 
 MSG_REQUEST = "gkews_request"
@@ -43,7 +44,11 @@ EVENT_TOPIC = b"gkews"
 # or {"action": ACTION_PING}.
 # Replies: {"status": "ok", ...} or {"status": "error", "reason", "message", "hint"}.
 #   checkpoint -> {"checkpoint": summary, "vram": bytes that the process knows to hold on GPUs}
-#                 (CheckpointStore.summary, see kernel/checkpoint)
+#                 (CheckpointStore.summary, see kernel/checkpoint; and "blocked_s": how long the
+#                 kernel was blocked, "note": why, and what else is to be told, or None)
+#                 or, of an order with `background`, {"captured": {"blocked_s", "fork_s", "at"}}:
+#                 the kernel is free again, and checkpointed_file(operation) will hold
+#                 {"operation", "status": "ok", "checkpoint"} or {"status": "error", "reason" ...}
 #   survives   -> {"survives": {"variables", "process", "bytes"}}   (DESIGN's shape, less "kernel")
 #   ping       -> {"busy": bool, "holding": operation id or None}
 ACTION_CHECKPOINT = "checkpoint"
@@ -54,9 +59,11 @@ ACTION_PING = "ping"
 
 # Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None, "prove":
 # str|None} from %pause,
-# {"event": EVENT_CHECKPOINTED, "checkpoint": summary} from %checkpoint.
+# {"event": EVENT_CHECKPOINTED, "checkpoint": summary} from %checkpoint, and before it, while it is
+# written in the background, {"event": EVENT_CHECKPOINTING, "operation", "checkpoint": its id}.
 EVENT_PAUSE_REQUESTED = "pause_requested"
 EVENT_CHECKPOINTED = "checkpointed"
+EVENT_CHECKPOINTING = "checkpointing"
 
 
 @dataclass
@@ -86,6 +93,8 @@ class Launch:
     prove: str = "scratch"  # how `%checkpoint` proves where it is not told: as CheckpointOrder
     reference_files: bool = True
     """Whether checkpoints refer to weights in safetensors files instead of copying them."""
+    background: bool = True
+    """Whether %checkpoint lets the user go on while it is written, where that is safe."""
     protocol: int = PROTOCOL
 
 
@@ -146,6 +155,13 @@ class CheckpointOrder:
     """True for a pause: after the reply the main thread waits (control goes on answering) for
     ACTION_RELEASE, so that no cell runs between the checkpoint and the end of the process."""
     prove: str = "scratch"  # "scratch" | "read-back" | "off": checkpoint.proof.WAYS
+    background: bool = False
+    """True: reply as soon as the state is captured, where that is safe, and write it meanwhile."""
+
+
+def checkpointed_file(operation: str) -> str:
+    """The name of the file that says how a checkpoint in the background has ended."""
+    return f"checkpointed-{operation}.json"
 
 
 def write_json(path: Path, data: Any, *, durable: bool = False) -> None:

@@ -16,7 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
@@ -48,6 +50,7 @@ from .protocol import (
     read_json,
     write_json,
 )
+from .saves import Captured, Saves, Wanted
 
 #: Seconds that a kernel holds at most: a server that has neither stopped nor released it by then
 #: never will, and the user's kernel must not hang for it.
@@ -68,11 +71,9 @@ class KernelSession:
         self.launch = launch
         self.resumed: Restored | None = None
         """How this launch's restore ended, if it had one."""
-        self.checkpointed: dict[str, Any] | None = None
-        """Summary of the last checkpoint of this launch."""
+        self.saves = Saves(self)
         self._cells = CellIndex()
         self._running_cells = 0
-        self._operation: str | None = None  # the checkpoint under way
         self._holding: str | None = None
         self._cancelled: set[str] = set()
         self._released = threading.Event()
@@ -136,8 +137,7 @@ class KernelSession:
         try:
             if content.get("action") == ACTION_CHECKPOINT:
                 order = CheckpointOrder(**{k: v for k, v in content.items() if k != "action"})
-                summary = self._checkpoint_for(order)
-                reply = {"status": "ok", "checkpoint": summary, "vram": held_vram()}
+                reply = self._checkpoint_for(order)
                 holding = order.operation if order.hold else None
             elif content.get("action") == ACTION_SURVIVES:
                 reply = {"status": "ok", "survives": self.survives()}
@@ -201,72 +201,55 @@ class KernelSession:
                 self._released.wait(max(0.0, deadline - time.monotonic()))
         self._holding = None
 
-    def send_event(self, event: dict[str, Any]) -> None:
-        """Tell the server something (protocol: EVENT_...), on iopub."""
+    def send_event(self, event: dict[str, Any], parent: Any = None) -> None:
+        """Tell the server something (protocol: EVENT_...), on iopub; from any thread."""
         self.kernel.session.send(
             self.kernel.iopub_socket,
             MSG_EVENT,
             event,
-            parent=self.kernel.get_parent("shell"),
+            parent=parent or self.kernel.get_parent("shell"),
             ident=EVENT_TOPIC,
         )
 
     # -- checkpoint and survives ------------------------------------------------------------
 
     def _checkpoint_for(self, order: CheckpointOrder) -> dict[str, Any]:
-        self._operation = order.operation
+        """The reply to `order`: with the summary, or with what is captured and being written."""
+        wanted = Wanted(order.operation, order.checkpoint, order.name, order.notebook, order.prove)
+        if order.background and not order.hold:
+            outcome = self.saves.begin(wanted)
+            if isinstance(outcome, Captured):
+                return {"status": "ok", "captured": asdict(outcome)}
+            self.forget_cancelled(order.operation)
+            return {"status": "ok", "checkpoint": outcome}
         try:
-            summary = self.checkpoint(
-                order.checkpoint,
-                name=order.name,
-                notebook=order.notebook,
-                prove=order.prove,
-                progress=lambda step, done, total: self._progress(
-                    order.operation, step, done, total
-                ),
-                cancelled=lambda: order.operation in self._cancelled,
-            )
-            if order.hold:
-                flush_open_files()
-            return summary
+            summary = self.saves.take(wanted)
         finally:
-            self._operation = None
-            self._cancelled.discard(order.operation)
+            self.forget_cancelled(order.operation)
+        if order.hold:
+            flush_open_files()
+        return {"status": "ok", "checkpoint": summary, "vram": held_vram()}
 
-    def checkpoint(
-        self,
-        checkpoint: str,
-        *,
-        name: str | None = None,
-        notebook: str | None = None,
-        prove: str | None = None,
-        progress: Callable[[str, int, int], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> dict[str, Any]:
-        """Save the namespace as `checkpoint`; returns its summary. Raises GkewsError.
+    def is_cancelled(self, operation: str) -> Callable[[], bool]:
+        """Asks whether the server has cancelled the checkpoint of `operation`."""
+        return lambda: operation in self._cancelled
 
-        `prove` as in `save`; None as the server is configured.
-        """
-        from .checkpoint.save import save
-        from .checkpoint.store import CheckpointStore
+    def forget_cancelled(self, operation: str) -> None:
+        """It has ended."""
+        self._cancelled.discard(operation)
 
-        summary = save(
-            self.shell.user_ns,
-            CheckpointStore(Path(self.launch.store)),
-            checkpoint=checkpoint,
-            name=name,
-            kernel={"id": self.launch.kernel, "name": self.launch.kernel_name},
-            notebook=notebook or self.launch.notebook or os.environ.get("JPY_SESSION_NAME"),
-            hidden=self.hidden_names(),
-            extras=history_extras(self.shell),
-            cell_of=self.cell_of,
-            progress=progress,
-            cancelled=cancelled,
-            prove=prove or self.launch.prove,
-            reference_files=self.launch.reference_files,
-        )
-        self.checkpointed = summary
-        return summary
+    def subject(self, checkpoint: str, name: str | None, notebook: str | None) -> dict[str, Any]:
+        """What `save` is told to save now."""
+        return {
+            "user_ns": self.shell.user_ns,
+            "checkpoint": checkpoint,
+            "name": name,
+            "kernel": {"id": self.launch.kernel, "name": self.launch.kernel_name},
+            "notebook": notebook or self.launch.notebook or os.environ.get("JPY_SESSION_NAME"),
+            "hidden": self.hidden_names(),
+            "extras": history_extras(self.shell),
+            "cell_of": self.cell_of,
+        }
 
     def survives(self) -> dict[str, Any]:
         """What a checkpoint taken now would keep: {"variables", "process", "bytes"}."""
@@ -293,7 +276,8 @@ class KernelSession:
         history: Sequence[str] = self.shell.history_manager.input_hist_parsed
         return self._cells.cell_of(name, history)
 
-    def _progress(self, operation: str, step: str, done: int, total: int) -> None:
+    def tell_progress(self, operation: str, step: str, done: int, total: int) -> None:
+        """Say in progress.json where an operation is; now and then."""
         now = time.monotonic()
         if step != self._progress_step or now - self._progress_at >= PROGRESS_INTERVAL_S:
             self._progress_step, self._progress_at = step, now
@@ -337,7 +321,7 @@ class KernelSession:
             accept_missing=order.accept_missing,
             on_missing_gpu=order.on_missing_gpu,
             gpu_wait_s=order.gpu_wait_s,
-            progress=lambda step, done, total: self._progress(order.operation, step, done, total),
+            progress=partial(self.tell_progress, order.operation),
         )
         put_history_back(self.shell, report.extras)
         restored.kept, restored.rebuilt = report.kept, report.rebuilt

@@ -24,6 +24,7 @@ class Settings:
     prove: str = "scratch"
     keep_checkpoints: int = 3
     delete_after_s: float | None = None
+    checkpoint_in_background: bool = True
 
 
 @dataclass(frozen=True)

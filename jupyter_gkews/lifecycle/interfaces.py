@@ -73,8 +73,14 @@ class KernelTalk(Protocol):
     async def survives(self, timeout_s: float) -> dict[str, Any]: ...  # noqa: D102
 
     async def checkpoint(  # noqa: D102
-        self, order: CheckpointOrder, on_progress: OnProgress
+        self,
+        order: CheckpointOrder,
+        on_progress: OnProgress,
+        on_captured: Callable[[dict[str, Any]], object] | None = None,
     ) -> dict[str, Any]: ...
+
+    async def checkpointed(self, operation: str, on_progress: OnProgress) -> dict[str, Any]:
+        """The summary of a checkpoint in the background, when it has ended."""
 
     async def cancel(self, operation: str) -> None: ...  # noqa: D102
 

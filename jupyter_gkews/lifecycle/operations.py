@@ -42,6 +42,8 @@ class Result:
     bytes_written: int = 0
     proved: dict[str, Any] | None = None  # how the checkpoint was proved: checkpoint-format.md
     bytes_referenced: int = 0  # weights that stand in files of their own
+    blocked_s: float | None = None  # checkpoint: how long the kernel was blocked for it
+    note: str | None = None  # checkpoint: why it was blocked, and what else the user should know
     saved_before: str | None = None  # restore only: the checkpoint of what the kernel held before
 
     def to_json(self) -> dict[str, Any]:
@@ -58,6 +60,8 @@ class Result:
             "bytes_written": self.bytes_written,
             "proved": self.proved,
             "bytes_referenced": self.bytes_referenced,
+            "blocked_s": self.blocked_s,
+            "note": self.note,
             "saved_before": self.saved_before,
         }
 

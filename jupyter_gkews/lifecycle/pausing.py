@@ -77,14 +77,26 @@ async def write_checkpoint(
         notebook=ctx.kernels.facts(on.entry.id).notebook,
         hold=hold,
         prove=request.prove or ctx.settings.prove,
+        background=not hold and ctx.settings.checkpoint_in_background,
     )
+
+    def captured(_: dict[str, Any]) -> None:
+        run.in_background = True
+        run.tell(now=True)
+
+    work = on.talk.checkpoint(order, run.progress, captured)
+    return await _written(on, run, work)
+
+
+async def _written(on: Subject, run: Run, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """Wait for a checkpoint that the kernel writes, and note what came of it."""
 
     async def cancel() -> None:
         reason = run.stop_reason
         if reason is not None and reason.reason == "cancelled":
             await on.talk.cancel(run.operation.id)
 
-    summary = await _alive(run, on.talk.checkpoint(order, run.progress), on_stop=cancel)
+    summary = await _alive(run, work, on_stop=cancel)
     result, counts = run.result, summary.get("counts") or {}
     result.checkpoint = summary["id"]
     result.kept = int(counts.get("kept", 0))
@@ -94,15 +106,30 @@ async def write_checkpoint(
     result.proved = summary.get("proved")
     result.bytes_written = int((summary.get("bytes") or {}).get("written", 0))
     result.bytes_referenced = int((summary.get("bytes") or {}).get("referenced", 0))
+    if run.operation.kind == "checkpoint":
+        result.blocked_s, result.note = summary.get("blocked_s"), summary.get("note")
     run.check()
     return summary
+
+
+async def follow(ctx: Context, on: Subject, run: Run) -> None:
+    """Wait for a checkpoint that a cell (%checkpoint) has begun."""
+    run.in_background = True
+    run.enter("checkpointing")
+    summary = await _written(on, run, on.talk.checkpointed(run.operation.id, run.progress))
+    _note_checkpoint(on, summary)
+
+
+def _note_checkpoint(on: Subject, summary: dict[str, Any]) -> None:
+    if on.entry.state != "paused":  # a pause beside it has a newer one
+        on.entry.checkpoint = summary["id"]
 
 
 async def checkpoint(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> None:
     """Write a checkpoint of a kernel that goes on afterwards."""
     await wait_for_idle(ctx, on, run, request)
     summary = await write_checkpoint(ctx, on, run, request, hold=False)
-    on.entry.checkpoint = summary["id"]
+    _note_checkpoint(on, summary)
 
 
 async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import GkewsError
-from ..kernel.protocol import EVENT_CHECKPOINTED, EVENT_PAUSE_REQUESTED
+from ..kernel.protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, EVENT_PAUSE_REQUESTED
 from .context import Context
 from .operations import Operation
 from .pausing import Subject
@@ -28,9 +28,10 @@ class Roster:
         *,
         pause: Callable[[str, PauseRequest], object],
         resume: Callable[[str], object],
+        follow: Callable[[str, str], object],
     ) -> None:
         self._ctx = ctx
-        self._pause, self._resume = pause, resume
+        self._pause, self._resume, self._follow = pause, resume, follow
         self._entries: dict[str, KernelEntry] = {}
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,8 +124,8 @@ class Roster:
         entry = self._entries.pop(kernel_id, None)
         if entry is None:
             return
-        if entry.run is not None:
-            entry.run.stop(
+        for run in entry.runs():
+            run.stop(
                 GkewsError(
                     "kernel_died",
                     "The kernel was shut down or died meanwhile.",
@@ -177,8 +178,8 @@ class Roster:
     def _died(self, entry: KernelEntry) -> None:
         entry.paused_before = True  # from here on an empty kernel is not what the user had
         entry.provenance = None  # until another process is there
-        if entry.run is not None:
-            entry.run.stop(died(entry.run.operation.kind))
+        for run in entry.runs():
+            run.stop(died(run.operation.kind))
 
     def _launched(self, entry: KernelEntry) -> None:
         """A process was started; unless by a resume, it is empty."""
@@ -219,6 +220,8 @@ class Roster:
                 self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
                 entry.last_error = error  # shown with the kernel's state: the cell has ended
                 self.tell(entry)
+        elif event.get("event") == EVENT_CHECKPOINTING:
+            self._follow(entry.id, str(event.get("operation")))
         elif event.get("event") == EVENT_CHECKPOINTED:
             summary = event.get("checkpoint") or {}
             entry.checkpoint = summary.get("id", entry.checkpoint)

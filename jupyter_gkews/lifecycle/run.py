@@ -32,6 +32,8 @@ class Run:
     ) -> None:
         self.operation = operation
         self.loads = loads
+        self.in_background = False
+        """Whether the kernel is free again while this goes on."""
         self.result = Result()
         self.task: asyncio.Task[None] | None = None
         self.finished = asyncio.Event()

@@ -38,7 +38,7 @@ class Lifecycle:
         self._new_kernels: dict[str, Run] = {}  # by checkpoint: restores into a new kernel
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
-        self.roster = Roster(ctx, pause=self.pause, resume=self.resume)
+        self.roster = Roster(ctx, pause=self.pause, resume=self.resume, follow=self.follow)
         self.book = OperationBook()
         self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels, self._loading)
 
@@ -60,6 +60,10 @@ class Lifecycle:
         procedure: Callable[..., Coroutine[Any, Any, None]],
     ) -> Operation:
         on = self.roster.subject(kernel_id)
+        if kind == "checkpoint" and on.entry.background is not None:
+            return on.entry.background.operation
+        if kind != "checkpoint" and on.entry.run is not None and on.entry.run.in_background:
+            self._aside(on.entry)  # the kernel itself waits for it
         if (run := self._running(on, kind)) is not None:
             return run.operation
         if on.entry.state == "paused":
@@ -76,6 +80,26 @@ class Lifecycle:
         return self._start(
             on, kind, lambda subject, run: procedure(self._ctx, subject, run, request)
         )
+
+    def follow(self, kernel_id: str, operation: str) -> None:
+        """A cell has begun a checkpoint, by the operation of this id: show it as ours."""
+        if self._stopping:
+            return
+        on = self.roster.subject(kernel_id)
+        run = Run(Operation("checkpoint", kernel_id, "checkpointing", operation), self._news)
+        run.in_background = True
+        if on.entry.run is None:
+            on.entry.run, on.entry.last_error = run, None
+        else:  # a pause that waits for the very cell
+            on.entry.background = run
+        self.book.add(run)
+        run.tell(now=True)
+        run.task = self._keep(self._drive(on, run, partial(pausing.follow, self._ctx)))
+
+    @staticmethod
+    def _aside(entry: KernelEntry) -> None:
+        """Let another operation begin beside a checkpoint that is being written."""
+        entry.run, entry.background = None, entry.run
 
     def resume(self, kernel_id: str, request: ResumeRequest | None = None) -> Operation:
         """Resume a paused kernel. Raises `not_paused`, `operation_running`."""
@@ -216,9 +240,14 @@ class Lifecycle:
                 self._ctx.log.exception("A %s of kernel %s failed", run.operation.kind, entry.id)
             await self._answer_waiting_cells(on, run, error)
         run.finish(error)
-        entry.run, entry.last_operation = None, run.operation
+        entry.last_operation = run.operation
+        if entry.background is run:
+            entry.background = None
+        else:
+            entry.run, entry.background = entry.background, None
         entry.last_error = None if error is None or error.reason == "cancelled" else error
-        entry.enter("paused" if on.process.phase == "paused" else "running")
+        if entry.run is None or entry.run.in_background:
+            entry.enter("paused" if on.process.phase == "paused" else "running")
         self.roster.tell(entry, run.operation)
         if run.operation.kind != "resume" and error is None:
             self._ctx.announcer.checkpoints(entry.id, run.result.checkpoint)
@@ -229,7 +258,7 @@ class Lifecycle:
 
     async def _answer_waiting_cells(self, on: Subject, run: Run, error: GkewsError) -> None:
         """Tell the cells that woke a kernel for which nothing was started at all."""
-        if run.operation.kind == "pause" or on.process.phase != "paused":
+        if run.operation.kind in ("pause", "checkpoint") or on.process.phase != "paused":
             return
         try:
             await on.process.resume_failed(error)
@@ -305,7 +334,8 @@ class Lifecycle:
             manifest = await asyncio.to_thread(self._ctx.store.manifest, entry.checkpoint)
             table = await asyncio.to_thread(_table_of, manifest)
             return {"kernel": kernel_id, **table, "stale": True}
-        if entry.state == "running" and entry.run is None and on.talk.is_idle():
+        free = entry.run is None or entry.run.in_background
+        if entry.state == "running" and free and on.talk.is_idle():
             if (why := on.process.why_not_pausable()) is not None:
                 raise why
             task = self._surviving.get(kernel_id)

@@ -53,10 +53,15 @@ class KernelEntry:
     checkpoint: str | None = None
     last_error: GkewsError | None = None
     run: Run | None = None  # the operation that runs
+    background: Run | None = None  # a checkpoint that is still written while `run` runs
     last_operation: Operation | None = None
     paused_before: bool = False
     notebook: str | None = None  # as in the record of a paused kernel, absolute
     survives: dict[str, Any] | None = None  # the last table, with "as_of"
+
+    def runs(self) -> list[Run]:
+        """All that is being done with it."""
+        return [run for run in (self.run, self.background) if run is not None]
 
     def enter(self, state: str, since: str | None = None) -> None:
         """Change the state; its age starts anew only if it is another one."""

@@ -69,6 +69,10 @@ export type OperationResult = {
   proved?: Proved | null;
   /** Weights that stand in files to which the checkpoint refers. */
   bytes_referenced?: number;
+  /** `checkpoint` only: seconds for which the kernel was blocked for it. */
+  blocked_s?: number | null;
+  /** `checkpoint` only: why it was blocked until the end, in the server's words. */
+  note?: string | null;
   /** `restore` only: the checkpoint of what the kernel held before. */
   saved_before: string | null;
 };

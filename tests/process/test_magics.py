@@ -31,7 +31,7 @@ async def test_checkpoint_saves_and_shows_what_it_kept(open_notebook):
     events: asyncio.Queue[dict] = asyncio.Queue()
     notebook.client.subscribe(events.put_nowait)
     await page.result("x = 1\ngen = (i for i in ())")
-    ran = await page.result("%checkpoint 'night run'")
+    ran = await page.result("%checkpoint --wait 'night run'")
     bundle = ran.outputs[-1]["data"]
     assert bundle["text/plain"].startswith("Checkpoint 'night run'")
     assert "gen" in bundle["text/plain"] and "[1]" in bundle["text/plain"]
@@ -52,7 +52,8 @@ async def test_a_checkpoint_taken_within_a_cell_comes_back_after_that_cell(open_
     await page.result("x = 'first'")
     await page.result("%checkpoint")
     await page.result("x = 'changed'")
-    event = await asyncio.wait_for(events.get(), 10)
+    while (event := await asyncio.wait_for(events.get(), 20))["event"] != "checkpointed":
+        assert event["event"] == "checkpointing"
     await notebook.pause()
     notebook.checkpoint = event["checkpoint"]["id"]
     await notebook.resume()

@@ -147,6 +147,10 @@ class Buffers:
         """The device of each view that is not host memory, by the view's index as a text."""
         return {str(i): view.space for i, view in enumerate(self._views) if view.space}
 
+    def ranges(self) -> list[tuple[int, int]]:
+        """(address, bytes) of every view of host memory."""
+        return [(view.address, view.nbytes) for view in self._views if not view.space]
+
     def extents(self) -> list[Extent]:
         """The ranges, merged where they overlap, in the order of first registration."""
         found = []

@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from . import library_state, rebuilders, shell_state, zygote
+from . import forked, library_state, rebuilders, shell_state, zygote
 
 #: Names whose values are never written.
 _SECRET = re.compile(
@@ -157,7 +157,7 @@ def _children() -> list[str]:
             with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
                 pids = file.read().split()
             for pid in pids:
-                if int(pid) in zygote.PIDS:
+                if int(pid) in zygote.PIDS or int(pid) in forked.AT_WORK:
                     continue
                 with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
                     found.append(f"{file.read().strip()} ({pid})")

@@ -110,6 +110,19 @@ class Proof:
         self._unseen += [-1 - number for number, _, space, _, _ in layout.elsewhere if space]
         self._own_bytes = sum(nbytes for _, _, nbytes, own in layout.views if own)
 
+    def seen(self) -> dict[str, Any]:
+        """What `look` has found, in values that JSON can carry: a forked image may look."""
+        return {
+            "expected": self._expected,
+            "unseen": self._unseen,
+            "own_bytes": self._own_bytes,
+        }
+
+    def take_over(self, seen: dict[str, Any]) -> None:
+        """As if `look` had been called here."""
+        self._expected, self._unseen = seen["expected"], seen["unseen"]
+        self._own_bytes = seen["own_bytes"]
+
     def prove(
         self,
         manifest: Manifest,

@@ -41,6 +41,7 @@ def save(
     cancelled: Callable[[], bool] | None = None,
     prove: str | bool = "scratch",
     reference_files: bool = True,
+    refused: Mapping[str, Loss] | None = None,
 ) -> dict[str, Any]:
     """Save the variables of `user_ns` as `checkpoint` and return its summary.
 
@@ -51,6 +52,7 @@ def save(
     scratch process first, and takes what does not come back there as lost; "read-back" reads its
     bytes back; "off" does neither. The summary's `proved` says what was done (proof.py).
     `reference_files`: refer to weights that stand in safetensors files instead of copying them.
+    `refused`: variables that are known not to come back, each with its loss.
 
     Raises GkewsError: bad_request (`prove`), cancelled, disk_full, store_not_writable,
     verification_failed, checkpoint_failed; nothing is left in the store then.
@@ -65,7 +67,7 @@ def save(
         try:
             run.staging.make()
             run.proof.start(likely_modules(variables(user_ns, hidden)))
-            manifest = run.write_and_prove(key)
+            manifest = run.write_and_prove(key, dict(refused or {}))
             run.commit(manifest, key)
         finally:
             run.clean_up()
@@ -113,9 +115,8 @@ class _Save:
 
     # ---- steps ----
 
-    def write_and_prove(self, key: bytes) -> Manifest:
+    def write_and_prove(self, key: bytes, refused: dict[str, Loss]) -> Manifest:
         """Write everything; again without what a test load shows to be wanting."""
-        refused: dict[str, Loss] = {}
         while True:
             self.check()
             prepared = prepare(
