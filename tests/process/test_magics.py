@@ -17,7 +17,12 @@ async def test_pause_in_a_cell_asks_the_server_and_lets_the_cell_finish(open_not
     notebook.client.subscribe(events.put_nowait)
     cell = page.run("%pause before lunch\nimport time; time.sleep(0.5); after = True")
     event = await asyncio.wait_for(events.get(), 10)
-    assert event == {"event": "pause_requested", "when": "idle", "name": "before lunch"}
+    assert event == {
+        "event": "pause_requested",
+        "when": "idle",
+        "name": "before lunch",
+        "prove": None,
+    }
     await notebook.pause()
     ran = await page.finished(cell)
     assert "as soon as its cells have finished" in ran.stdout
