@@ -10,10 +10,13 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import type {
   Checkpoint,
+  Collected,
+  Difference,
   GkewsProblem,
   Operation,
   PauseWhen,
   Status,
+  StoreUse,
   Survives
 } from './tokens';
 
@@ -101,6 +104,34 @@ export class GkewsApi {
     return answer.checkpoints;
   }
 
+  /** What may break in a load of a checkpoint; empty where that is not known. */
+  async differences(
+    checkpointId: string,
+    kernelId: string | null
+  ): Promise<Difference[]> {
+    const answer = await this._request<{ differences: Difference[] | null }>(
+      'GET',
+      ['checkpoints', checkpointId],
+      undefined,
+      kernelId === null
+        ? ''
+        : URLExt.objectToQueryString({ kernel_id: kernelId })
+    );
+    return answer.differences ?? [];
+  }
+
+  store(): Promise<StoreUse> {
+    return this._request<StoreUse>('GET', ['store']);
+  }
+
+  /** Remove what no checkpoint needs, and with `olderThanS` (seconds) old ones without a name. */
+  collect(olderThanS: number | null, dryRun: boolean): Promise<Collected> {
+    return this._request<Collected>('POST', ['gc'], {
+      dry_run: dryRun,
+      older_than_s: olderThanS
+    });
+  }
+
   deleteCheckpoint(id: string): Promise<unknown> {
     return this._request('DELETE', ['checkpoints', id]);
   }
@@ -120,13 +151,15 @@ export class GkewsApi {
   private async _request<T>(
     method: string,
     path: string[],
-    body?: ReadonlyPartialJSONObject
+    body?: ReadonlyPartialJSONObject,
+    query = ''
   ): Promise<T> {
-    const url = URLExt.join(
-      this._settings.baseUrl,
-      'gkews',
-      ...path.map(encodeURIComponent)
-    );
+    const url =
+      URLExt.join(
+        this._settings.baseUrl,
+        'gkews',
+        ...path.map(encodeURIComponent)
+      ) + query;
     const init: RequestInit = { method };
     if (method !== 'GET') {
       init.body = JSON.stringify(body ?? {});

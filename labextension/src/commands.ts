@@ -10,6 +10,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { askToPause } from './dialog';
+import { confirmDifferences } from './differences';
 import { pauseIcon, resumeIcon } from './icons';
 import { showProblem } from './problems';
 import type { Settings } from './settings';
@@ -125,7 +126,13 @@ export function addCommands(options: ICommandOptions): void {
     },
     describedBy: { args: KERNEL_ARGS },
     execute: withKernel(async kernelId => {
-      await model.resume(kernelId);
+      const checkpoint = model.kernel(kernelId)?.checkpoint;
+      if (
+        !checkpoint ||
+        (await confirmDifferences(model, checkpoint, kernelId, trans))
+      ) {
+        await model.resume(kernelId);
+      }
     })
   });
 
@@ -174,12 +181,12 @@ export function addCommands(options: ICommandOptions): void {
       }
     },
     execute: async args => {
-      const kernelId = args['kernelId'] as string | null | undefined;
+      const kernelId = (args['kernelId'] as string | undefined) ?? null;
+      const checkpoint = String(args['checkpoint']);
       try {
-        await options.weights.restore(
-          String(args['checkpoint']),
-          kernelId ?? null
-        );
+        if (await confirmDifferences(model, checkpoint, kernelId, trans)) {
+          await options.weights.restore(checkpoint, kernelId);
+        }
       } catch (error) {
         showProblem(error);
       }

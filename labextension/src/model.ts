@@ -15,12 +15,15 @@ import { progressOf, readEvent } from './events';
 import { FateTables } from './fates';
 import type {
   Checkpoint,
+  Collected,
+  Difference,
   GkewsProblem,
   IGkewsModel,
   KernelStatus,
   Operation,
   PauseWhen,
   Status,
+  StoreUse,
   Survives
 } from './tokens';
 
@@ -64,6 +67,10 @@ export class GkewsModel implements IGkewsModel {
 
   get checkpoints(): Checkpoint[] {
     return this._checkpoints;
+  }
+
+  get store(): StoreUse | null {
+    return this._store;
   }
 
   get isDisposed(): boolean {
@@ -126,7 +133,11 @@ export class GkewsModel implements IGkewsModel {
       this._emitChanged();
     } catch (error) {
       this._note(error);
+      return;
     }
+    // A server of an earlier version does not tell: the line is left out.
+    this._store = await this._api.store().catch(() => null);
+    this._emitChanged();
   }
 
   pause(kernelId: string, when: PauseWhen = 'idle'): Promise<Operation> {
@@ -163,6 +174,25 @@ export class GkewsModel implements IGkewsModel {
       // Also after a refusal: the list shown was older than the truth.
       await this.loadCheckpoints();
     }
+  }
+
+  differences(
+    checkpointId: string,
+    kernelId: string | null
+  ): Promise<Difference[]> {
+    return this._api.differences(checkpointId, kernelId);
+  }
+
+  async collect(
+    olderThanDays: number | null,
+    dryRun: boolean
+  ): Promise<Collected> {
+    const seconds = olderThanDays === null ? null : olderThanDays * 86400;
+    const done = await this._api.collect(seconds, dryRun);
+    if (!dryRun) {
+      await this.loadCheckpoints();
+    }
+    return done;
   }
 
   setResumeOnRun(value: boolean): void {
@@ -394,6 +424,7 @@ export class GkewsModel implements IGkewsModel {
   private _status: Status | null = null;
   private _problem: GkewsProblem | null = null;
   private _checkpoints: Checkpoint[] = [];
+  private _store: StoreUse | null = null;
   private _refreshing: Promise<void> | null = null;
   private _refreshAgain = false;
   private _resumeOnRun: boolean | null = null;

@@ -177,6 +177,26 @@ export type Checkpoint = {
   proved?: Proved | null;
 };
 
+/** How many bytes the checkpoint store holds. */
+export type StoreUse = { bytes: number; checkpoints: number; unused: number };
+
+/** What was removed from the store, or would be. */
+export type Collected = {
+  bytes_freed: number;
+  checkpoints: { id: string }[];
+  /** Why something that may be unused was left. */
+  stays: string | null;
+};
+
+/** Something that is not as it was where a checkpoint was made, and what that may break. */
+export type Difference = {
+  what: string;
+  made: string | null;
+  here: string | null;
+  means: string;
+  severity: 'loses' | 'may_lose' | 'note';
+};
+
 /** When a pause may begin: at the next idle moment, after one interrupt, or only if idle now. */
 export type PauseWhen = 'idle' | 'interrupt' | 'now';
 
@@ -199,6 +219,8 @@ export interface IGkewsModel extends IDisposable {
   /** Why the server cannot be asked; null while it answers. */
   readonly problem: GkewsProblem | null;
   readonly checkpoints: Checkpoint[];
+  /** Read with the checkpoints; null until then. */
+  readonly store: StoreUse | null;
 
   /** The kernel with this id, as the server saw it last. */
   kernel(id: string | null | undefined): KernelStatus | null;
@@ -233,6 +255,13 @@ export interface IGkewsModel extends IDisposable {
 
   cancel(operation: Operation): Promise<void>;
   deleteCheckpoint(checkpointId: string): Promise<void>;
+  /** What may break if the checkpoint is loaded into this kernel, null for a new one. */
+  differences(
+    checkpointId: string,
+    kernelId: string | null
+  ): Promise<Difference[]>;
+  /** Remove what the store does not need, with `olderThanDays` also old checkpoints. */
+  collect(olderThanDays: number | null, dryRun: boolean): Promise<Collected>;
   /** Let the server resume, or not, when a cell is run in a paused notebook. */
   setResumeOnRun(value: boolean): void;
 }

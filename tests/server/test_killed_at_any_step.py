@@ -39,6 +39,12 @@ class Sweep:
         self.started.append(server)
         return server.start()
 
+    def fresh(self, name: str) -> None:
+        """Another notebook: the server gives a kernel up that dies again and again."""
+        self.kernel.close()
+        self.server.ask("DELETE", f"api/kernels/{self.kernel.id}", status=204)
+        self.kernel = self.server.notebook(name).ready()
+
     def arm(self, role: str, at: int, *, also: list[int] | None = None) -> None:
         """From now on, the process of `role` dies at its `at`-th change of the store."""
         order = {"id": uuid.uuid4().hex, "role": role, "at": at, "also": also or []}
@@ -67,11 +73,8 @@ class Sweep:
         if dead:
             self.server.stop()
             self.server = self.start()
-            self.kernel = next(
-                (self.server.kernel_of(s["path"]) for s in self.server.get("api/sessions")
-                 if s["path"] == "swept.ipynb"),
-                None,
-            ) or self.server.notebook("swept.ipynb")  # fmt: skip
+            # the paused one, taken over; else a new one
+            self.kernel = self.server.notebook(str(self.kernel.path))
         self.kernel.close()  # a new tab
         self.kernel = LiveKernel(self.server, self.kernel.id, self.kernel.path)
 
@@ -197,6 +200,8 @@ def test_a_death_at_every_step_leaves_only_what_is_good(sweep: Sweep, what: str,
     number, missed, steps = 1000, 0, 0
     for step in range(1, 80):
         number += 10
+        if step % 3 == 0:
+            sweep.fresh(f"swept-{number}.ipynb")
         if run(sweep, what, who, step, number):
             steps += 1
         else:

@@ -13,6 +13,7 @@ import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
 import { countsText, provedText, provedWord } from '../wording';
 import type { ISectionProps } from './panel';
+import { StoreLine } from './store';
 
 /** Whether a checkpoint is of the notebook at `path`; `notebook` may be absolute. */
 export function isOf(checkpoint: Checkpoint, path: string | null): boolean {
@@ -170,17 +171,12 @@ export function CheckpointsSection(
   const mine = model.checkpoints.filter(checkpoint => isOf(checkpoint, path));
   const others = model.checkpoints.length - mine.length;
   const shown = all || !path ? model.checkpoints : mine;
-  const free = model.status?.store.free ?? null;
   return (
     <section className="jp-gkews-Section" aria-label={trans.__('Checkpoints')}>
       <div className="jp-gkews-Section-heading">
         <h3>{trans.__('Checkpoints')}</h3>
-        {free !== null && (
-          <span className="jp-gkews-Muted" title={model.status?.store.path}>
-            {trans.__('%1 free on disk', size(free))}
-          </span>
-        )}
       </div>
+      <StoreLine model={model} trans={trans} />
       {shown.length === 0 && (
         <p className="jp-gkews-Empty">
           {trans.__('None of this notebook yet. A pause writes one.')}
