@@ -49,6 +49,8 @@ FAMILIES: dict[str, str] = {
     "tables": "csv",
     "progress_bars": "tqdm",
     "optimizers": "torch.optim",
+    "data_loaders": "torch.utils.data.dataloader",
+    "compiled": "torch.jit",
     "operators": "torch._ops",
 }
 
