@@ -6,6 +6,7 @@ the namespace.
 
 from __future__ import annotations
 
+import re
 import time
 import types
 import warnings
@@ -33,6 +34,8 @@ PYTHONS_OWN = frozenset(
         "__file__",
     }
 )
+#: Names that torch.compile puts beside those of the functions that it has compiled.
+_DYNAMO = re.compile(r"__(builtins_dict__|compiled_fn|resume_at|import_\w+_dot)_\w*$")
 #: Objects looked through for lost parts, in all.
 _LOOK_THROUGH = 3_000_000
 
@@ -128,7 +131,7 @@ def variables(user_ns: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, A
     return {
         name: value
         for name, value in list(user_ns.items())
-        if name not in hidden and name not in PYTHONS_OWN
+        if name not in hidden and name not in PYTHONS_OWN and not _DYNAMO.match(name)
     }
 
 

@@ -18,6 +18,8 @@ from cloudpickle import cloudpickle
 
 from . import bytecode, rebuild
 
+from .rebuilders.compiled import reduce_compiled_function
+
 if TYPE_CHECKING:
     from .graph import GraphWriter
 
@@ -36,6 +38,10 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
     if by_name(func):
         writer.uses_module(func.__module__)
         return NotImplemented
+    if "_torchdynamo_orig_callable" in func.__dict__:
+        compiled = reduce_compiled_function(writer, func)
+        if compiled is not NotImplemented:
+            return compiled
     closure = func.__closure__
     cells: list[tuple[Any, tuple[Any, ...]]] = []
     if closure is not None:

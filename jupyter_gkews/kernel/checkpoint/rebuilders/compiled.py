@@ -9,7 +9,8 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .interface import CannotKeepError, Handler, Reduced
+from .interface import CannotKeepError, Handler, Reduced, stands_in
+from .loading import not_to_compare
 
 if TYPE_CHECKING:
     from ..graph import GraphWriter
@@ -74,6 +75,7 @@ def settings(context: Any) -> dict[str, Any]:
 def reduce_compiled(writer: GraphWriter, compiled: Any) -> Reduced:
     """The module that was compiled, and how."""
     writer.note_rebuilt(_AGAIN, compiled)
+    stands_in(writer, compiled)
     inner = compiled._orig_mod
     return compile_again, (inner, settings(compiled.dynamo_ctx))
 
@@ -100,6 +102,7 @@ def reduce_compiled_function(writer: GraphWriter, function: Any) -> Any:
     if found is None:
         return NotImplemented
     writer.note_rebuilt(_AGAIN, function)
+    stands_in(writer, function)
     return compile_again, (found[0], settings(found[1]))
 
 
@@ -114,7 +117,11 @@ def reduce_script(writer: GraphWriter, script: Any) -> Reduced:
         text = str(error).strip().split("\n")[0]
         raise CannotKeepError("TorchScript", f"torch.jit.save refuses it: {text}") from None
     writer.note_rebuilt(_SCRIPT, script)
-    training = None if is_function else bool(script.training)
+    stands_in(writer, script)
+    try:
+        training = None if is_function else bool(script.training)
+    except AttributeError:  # frozen
+        training = None
     return load_script, (buffer.getvalue(), is_function, training)
 
 
@@ -124,6 +131,7 @@ def reduce_exported(writer: GraphWriter, program: Any) -> Reduced:
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     writer.note_rebuilt("it came back through torch.export.save, with memory of its own", program)
+    stands_in(writer, program)
     return load_exported, (buffer.getvalue(),)
 
 
@@ -133,7 +141,7 @@ def reduce_exported(writer: GraphWriter, program: Any) -> Reduced:
 def compile_again(inner: Any, how: dict[str, Any]) -> Any:
     """torch.compile of it; nothing is compiled before it is called."""
     torch = sys.modules["torch"]
-    return torch.compile(inner, **how)
+    return not_to_compare(torch.compile(inner, **how))
 
 
 def load_script(data: bytes, is_function: bool, training: bool | None) -> Any:
@@ -141,10 +149,10 @@ def load_script(data: bytes, is_function: bool, training: bool | None) -> Any:
     torch = sys.modules["torch"]
     made = torch.jit.load(io.BytesIO(data), map_location="cpu" if not _has_gpu() else None)
     if is_function:
-        return made.forward if hasattr(made, "forward") else made
+        return not_to_compare(made.forward if hasattr(made, "forward") else made)
     if training is not None and made.training != training:
         made.train(training)
-    return made
+    return not_to_compare(made)
 
 
 def _has_gpu() -> bool:
@@ -155,4 +163,4 @@ def _has_gpu() -> bool:
 def load_exported(data: bytes) -> Any:
     """A program from the bytes of torch.export.save."""
     torch = sys.modules["torch"]
-    return torch.export.load(io.BytesIO(data))
+    return not_to_compare(torch.export.load(io.BytesIO(data)))

@@ -51,6 +51,7 @@ FAMILIES: dict[str, str] = {
     "optimizers": "torch.optim",
     "data_loaders": "torch.utils.data.dataloader",
     "compiled": "torch.jit",
+    "distributed": "torch.distributed",
     "operators": "torch._ops",
 }
 
