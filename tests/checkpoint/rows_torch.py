@@ -577,3 +577,17 @@ assert best.values.item() == 3 and best.indices.item() == 3 and type(best) is re
 assert not decorated(x).requires_grad and decorated2(x).is_inference()""",
     },
 }
+
+#: Those that only the long form carries.
+MORE = {
+    name: ROWS.pop(name)
+    for name in (
+        "dtypes_of_every_kind",
+        "nested_tensors",
+        "quantised_tensors_and_modules",
+        "storages_themselves",
+        "memory_shared_with_numpy_and_files",
+        "parameters_and_subclasses",
+        "functions_ops_and_generators_of_torch",
+    )
+}

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from cloudpickle import cloudpickle
 
 from . import bytecode, rebuild
-
 from .rebuilders.compiled import reduce_compiled_function
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from . import forked, library_state, rebuilders, shell_state, zygote
+from . import forked, library_state, rebuilders, shell_state, torch_process, zygote
 
 #: Names whose values are never written.
 _SECRET = re.compile(
@@ -72,6 +72,7 @@ def capture() -> Captured:
     if limit != library_state.start.recursion_limit:
         got.row("recursion limit", "kept", str(limit))
     got.objects["libraries"] = library_state.capture(got.row)
+    got.objects["torch"] = torch_process.capture()
     got.objects["shell"] = shell_state.capture(got.row)
     library_state.tell_what_is_not_kept(got.row)
     got.objects["rebuilders"] = rebuilders.capture(got.row)
@@ -278,4 +279,5 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
     if isinstance(shell, dict):
         problems += shell_state.apply(shell)
     problems += rebuilders.put_back(objects.get("rebuilders"))
+    torch_process.apply(objects.get("torch"))
     return problems

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import rebuild
+from . import rebuild, torch_process
 
 Reduced = tuple[Any, ...]
 
@@ -34,6 +34,8 @@ def process_objects() -> dict[int, tuple[Any, Reduced]]:
         stream = getattr(sys, name, None)
         if stream is not None:
             found.setdefault(id(stream), (stream, (rebuild.std_stream, (name,))))
+    for (module, name), table in torch_process.tables().items():
+        found[id(table)] = (table, (rebuild.attribute, (sys.modules[module], name)))
     shell = rebuild.shell()
     if shell is not None:
         found[id(shell)] = (shell, (rebuild.shell, ()))

@@ -57,8 +57,9 @@ def settings(context: Any) -> dict[str, Any]:
     name = getattr(backend, "compiler_name", None)
     if isinstance(name, str):  # a wrapper of a registered one: inductor, eager ...
         found["backend"] = name
-        if name == "inductor" and getattr(backend, "config", None):
-            found["options"] = dict(backend.config)
+        options = getattr(backend, "config", None)
+        if name == "inductor" and options:
+            found["options"] = dict(options)
     elif backend is not None:
         known = getattr(backend, "__name__", "")
         registry: Any = sys.modules.get("torch._dynamo.backends.registry")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _WHAT = "an iterator of a DataLoader in mid-epoch"
 _OFFER = "iter() on the DataLoader begins a new epoch"
 #: Iterators that pickle keeps at their position.
-_PLAIN = tuple(type(iter(each)) for each in ([], (), range(0), range(1 << 80), "", {}))
+_ITERABLES: tuple[Any, ...] = ([], (), range(0), range(1 << 80), "", {})
+_PLAIN = tuple(type(iter(each)) for each in _ITERABLES)
 
 
 def handlers() -> dict[type, Handler]:
@@ -117,12 +118,12 @@ def rest_of(iterator: Any, *, from_start: bool = False) -> Any:
             told = tell(iterator, values, from_start)
             if told is not None:
                 return told
-    name = type(sampler).__name__ if sampler is not None else code.co_qualname
+    name = type(sampler).__name__ if sampler is not None else code.co_name
     raise CannotKeepError(_WHAT, f"the place of its {name} cannot be told; {_OFFER}")
 
 
 def _copy(iterator: Any, from_start: bool) -> Any:
-    make, args, *position = iterator.__reduce__()
+    make, args, *position = tuple(iterator.__reduce__())
     copy = make(*args)
     if position and not from_start:
         copy.__setstate__(position[0])
@@ -144,7 +145,7 @@ def _random(generator: Any, values: dict[str, Any], from_start: bool) -> Any:
     total, wide = len(sampler.data_source), sampler.num_samples
     if not isinstance(current, _PLAIN):
         return None
-    make, args, *_ = current.__reduce__()
+    args = tuple(current.__reduce__())[1]
     drawn = len(args[0]) if args else 0
     size = 32 if sampler.replacement else total
     rounds, tail = divmod(wide, size)

@@ -1,4 +1,4 @@
-"""Distributed training in one process's view: its groups end with the process, its models do not."""
+"""Distributed training as one process sees it: groups end with the process, models do not."""
 
 from __future__ import annotations
 
