@@ -1,4 +1,4 @@
-"""Torch and Hugging Face: what is compiled or scripted, data in mid-epoch, models in mid-generation."""
+"""Torch and Hugging Face: programs, data in mid-epoch, models in mid-generation."""
 
 # ruff: noqa: E501
 

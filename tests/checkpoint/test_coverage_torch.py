@@ -1,4 +1,4 @@
-"""Torch, Hugging Face and what shows itself: the same promise as in test_coverage, its long form."""
+"""Torch, Hugging Face and what shows itself: the promise of test_coverage, and its long form."""
 
 from __future__ import annotations
 
