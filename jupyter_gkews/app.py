@@ -20,6 +20,7 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
+from .engines.registry import engines_of
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
@@ -209,6 +210,7 @@ class GkewsApp(ExtensionApp):
         )
         launch.notebook_of = kernels.notebook_of
         launch.background = self.checkpoint_in_background
+        launch.folders.append(str(kernels.root))
         self.kernels = kernels
         self.lifecycle = Lifecycle(
             Context(
@@ -230,6 +232,7 @@ class GkewsApp(ExtensionApp):
                 ),
                 announcer=Announcer(self._emit, kernels, self.log),
                 log=self.log,
+                engines=engines_of(store.root, kernels.process),
             )
         )
         kernels.watch(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import __version__, store_commands
+from . import __version__, sandbox_commands, store_commands
 from .errors import GkewsError
 from .kernel.display import how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
@@ -175,7 +175,7 @@ def list_checkpoints(options: argparse.Namespace, among: list[Server]) -> None:
 
 def pause(options: argparse.Namespace, among: list[Server]) -> None:
     """Pause a kernel."""
-    body = {"when": options.when, **_given(options)}
+    body = {"when": options.when, **_given(options), **_snapshot(options)}
     _operate(options, among, "pause", body)
 
 
@@ -190,7 +190,11 @@ def resume(options: argparse.Namespace, among: list[Server]) -> None:
     body = {key: value for key, value in given.items() if value is not None}
     if options.accept_missing:
         body["accept_missing"] = True
-    _operate(options, among, "resume", body)
+    _operate(options, among, "resume", {**body, **_snapshot(options)})
+
+
+def _snapshot(options: argparse.Namespace) -> dict[str, Any]:
+    return {} if options.snapshot is None else {"snapshot": options.snapshot}
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -268,6 +272,8 @@ def _print_operation(found: Found, operation: dict[str, Any]) -> None:
                  if released.get(k)]  # fmt: skip
         line += f"; given back: {', '.join(given) or 'nothing'}"
     print(line + ".")
+    if result["note"]:
+        print(result["note"])
     if result["proved"]:
         print(how_proved(result["proved"]))
     if result["lost"]:
@@ -330,9 +336,10 @@ def _parser() -> argparse.ArgumentParser:
     add("status", status, "show the kernels and their states").add_argument(
         "kernel", nargs="?", help="only this one"
     )
-    add(
+    pausing = add(
         "pause", pause, "write a checkpoint and stop the kernel's process", kernel, wait, how
-    ).add_argument(
+    )
+    pausing.add_argument(
         "--when",
         choices=("idle", "interrupt", "now"),
         default="idle",
@@ -353,10 +360,20 @@ def _parser() -> argparse.ArgumentParser:
     resuming.add_argument(
         "--gpu-wait", type=_seconds, metavar="SECONDS", help="how long to wait for a GPU"
     )
+    for command, yes, no in (
+        (pausing, "demand a process snapshot", "stop the process after the checkpoint"),
+        (resuming, "demand the same process", "load the checkpoint although there is a snapshot"),
+    ):
+        choice = command.add_mutually_exclusive_group()
+        choice.add_argument(
+            "--snapshot", action="store_true", default=None, dest="snapshot", help=yes
+        )
+        choice.add_argument("--no-snapshot", action="store_false", dest="snapshot", help=no)
     add("checkpoint", checkpoint, "write a checkpoint and go on", kernel, wait, how)
     add("list", list_checkpoints, "list the checkpoints")
     add("survives", survives, "show what a pause would keep, rebuild and lose", kernel)
     store_commands.add_to(add)
+    sandbox_commands.add_to(add)
     return parser
 
 

@@ -132,7 +132,7 @@ class StatusHandler(GkewsHandler):
                     "operation": None,
                 },
                 "kernels": self.lifecycle.kernels(),
-                "engines": [],
+                "engines": await asyncio.to_thread(self.lifecycle.engines.describe),
                 "store": {"path": str(self.store), "free": _free(self.store)},
             }
         )

@@ -19,6 +19,7 @@ from .kernel.protocol import (
     ACTION_CANCEL,
     ACTION_CHECKPOINT,
     ACTION_PING,
+    ACTION_PREFLIGHT,
     ACTION_RELEASE,
     ACTION_SURVIVES,
     MSG_EVENT,
@@ -286,6 +287,11 @@ class KernelClient:
         if outcome.get("status") == "error":
             raise GkewsError.from_json(outcome)
         return dict(outcome["checkpoint"])
+
+    async def preflight(self) -> list[dict[str, str]]:
+        """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
+        reply = await self._request("control", {"action": ACTION_PREFLIGHT}, CONTROL_TIMEOUT_S)
+        return list(reply.get("objections") or [])
 
     async def cancel(self, operation: str) -> None:
         """Ask the kernel to give up the checkpoint of `operation`; it then ends with cancelled."""

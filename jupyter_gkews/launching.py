@@ -59,6 +59,8 @@ class LaunchSettings:
     background: bool = True
     """Whether %checkpoint lets the user go on while it is written."""
     notebook_of: Callable[[str], str | None] = lambda kernel_id: None
+    folders: list[str] = field(default_factory=list)
+    """Where users work, besides their home: a sandbox sees edits made outside only there."""
 
 
 def write_launch(run_dir: Path, launch: Launch) -> None:

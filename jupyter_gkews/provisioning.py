@@ -50,6 +50,7 @@ class PausableProvisioner(LocalProvisioner):
         self.phase: Phase = "running"
         self.kernel_info: dict[str, Any] | None = None
         self.auto_resume = True
+        self.engine: str | None = None
         self.reported_vram = 0  # bytes, by the kernel's own word at its last checkpoint
         self.clients = KernelClients()
         self.launch_listeners: list[Callable[[], object]] = []
@@ -138,7 +139,7 @@ class PausableProvisioner(LocalProvisioner):
         if settings is None or self.kernel_id in settings.born_paused or not self._is_python():
             return kwargs
         run_dir = self.run_dir
-        self._kernel = KernelProcess(run_dir, uuid.uuid4().hex)
+        self._kernel = self.new_kernel_process(run_dir, uuid.uuid4().hex)
         write_launch(
             run_dir,
             Launch(
@@ -157,6 +158,18 @@ class PausableProvisioner(LocalProvisioner):
         bring_kernel_side(kwargs["env"], run_dir)
         return kwargs
 
+    def new_kernel_process(self, run_dir: Path, launch: str) -> KernelProcess:
+        """The process of a launch, known later by its hello."""
+        return KernelProcess(run_dir, launch)
+
+    async def start_process(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Start the process of a launch that was prepared."""
+        return await super().launch_kernel(cmd, **kwargs)
+
+    def pids(self) -> set[int]:
+        """Processes of this machine whose trees hold the kernel's memory."""
+        return {each.pid for each in (self.process, self.hello) if each is not None}
+
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the process; or none, for a kernel that is born paused."""
         settings = self.settings
@@ -165,13 +178,12 @@ class PausableProvisioner(LocalProvisioner):
             self.phase = "paused"
             self.kernel_info = born.kernel_info or None
             self.cwd = kwargs.get("cwd", Path.cwd())
-            await self._hold_ports()
+            await self.hold_ports()
             return self.connection_info
-        self._ports.release()
-        await asyncio.sleep(0)  # one turn of the loop closes the connections of the held ports
+        await self.release_ports()
         self.clients.outstanding.clear()
         self._death_told = False
-        info = await super().launch_kernel(cmd, **kwargs)
+        info = await self.start_process(cmd, **kwargs)
         for listener in list(self.launch_listeners):
             listener()
         if self.phase == "held":  # the kernel died under a checkpoint and is started fresh
@@ -281,19 +293,24 @@ class PausableProvisioner(LocalProvisioner):
                 "The kernel died before it could be paused.",
                 "Its checkpoint is complete and can be restored into a new kernel.",
             )
-        held = await asyncio.to_thread(measure, {process.pid, hello.pid})
+        held = await self.held_memory()
         self.phase = "paused"  # before the signal: from now on poll() must not report a death
         try:
-            await self._kill_processes()
+            await self.kill_processes()
         except BaseException:
             self.phase = "running"
             self.clients.tell(lambda client: client.pause_ended())
             raise
-        await self._hold_ports()
+        await self.hold_ports()
         self.clients.tell(lambda client: client.kernel_stopped())
+        return held
+
+    async def held_memory(self) -> StoppedProcess:
+        """What the kernel's processes hold now, in bytes."""
+        held = await asyncio.to_thread(measure, self.pids())
         return StoppedProcess(ram=held.ram, vram=held.vram or self.reported_vram)
 
-    async def _kill_processes(self) -> None:
+    async def kill_processes(self) -> None:
         """SIGKILL the process group and the kernel behind a wrapper; wait until both are gone."""
         process, kernel = self.process, self._kernel
         if process is None:
@@ -330,7 +347,7 @@ class PausableProvisioner(LocalProvisioner):
         settings, km = self.settings, self.parent
         if self.phase != "paused" or settings is None or km is None:
             raise GkewsError("not_paused", "The kernel is not paused.", "Nothing was changed.")
-        taken = await self._ports.hold(km.ip, self._lost_ports, timeout_s=0.0)
+        taken = await self.lost_ports()
         if taken:
             raise GkewsError(
                 "restore_failed",
@@ -372,10 +389,10 @@ class PausableProvisioner(LocalProvisioner):
     async def resume_failed(self, error: GkewsError) -> None:
         """Kill what was started and be paused again; held cells are answered with `error`."""
         if self.phase == "resuming":
-            await self._kill_processes()
+            await self.kill_processes()
             if self.phase == "resuming":  # else it was restarted or shut down in the meantime
                 self.phase = "paused"
-                await self._hold_ports()
+                await self.hold_ports()
         if self.phase == "paused":
             self.clients.tell(lambda client: client.resume_failed(error))
 
@@ -390,7 +407,8 @@ class PausableProvisioner(LocalProvisioner):
 
         self.clients.ask_to_run(lambda: self.phase == "paused", ask)
 
-    async def _hold_ports(self) -> None:
+    async def hold_ports(self) -> None:
+        """Keep this kernel's ports while it has no process."""
         km = self.parent
         if km is None or km.transport != "tcp":
             return
@@ -400,6 +418,16 @@ class PausableProvisioner(LocalProvisioner):
             self.log.warning(
                 "Kernel %s is paused and lost ports %s", km.kernel_id, self._lost_ports
             )
+
+    async def release_ports(self) -> None:
+        """Let a process have the ports that were held."""
+        self._ports.release()
+        await asyncio.sleep(0)  # one turn of the loop closes the connections of the held ports
+
+    async def lost_ports(self) -> list[int]:
+        """Ports that another program has taken, and still has."""
+        km = self.parent
+        return await self._ports.hold(km.ip, self._lost_ports, timeout_s=0.0) if km else []
 
 
 __all__ = ["LaunchSettings", "PausableProvisioner", "PausedProcess", "StoppedProcess"]

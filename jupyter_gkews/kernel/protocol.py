@@ -54,6 +54,7 @@ EVENT_TOPIC = b"gkews"
 ACTION_CHECKPOINT = "checkpoint"
 ACTION_SURVIVES = "survives"
 ACTION_CANCEL = "cancel"
+ACTION_PREFLIGHT = "preflight"  # control: what a snapshot cannot hold
 ACTION_RELEASE = "release"
 ACTION_PING = "ping"
 

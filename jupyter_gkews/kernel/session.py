@@ -31,6 +31,7 @@ from .protocol import (
     ACTION_CANCEL,
     ACTION_CHECKPOINT,
     ACTION_PING,
+    ACTION_PREFLIGHT,
     ACTION_RELEASE,
     ACTION_SURVIVES,
     EVENT_TOPIC,
@@ -170,6 +171,10 @@ class KernelSession:
             reply.update(busy=self.busy, holding=self._holding)
         elif action == ACTION_CANCEL:
             self._cancelled.add(str(operation))
+        elif action == ACTION_PREFLIGHT:
+            from .preflight import objections
+
+            reply["objections"] = objections()
         elif action == ACTION_RELEASE:
             if self._holding == operation:
                 self._released.set()

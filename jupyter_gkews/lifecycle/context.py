@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ..engines.registry import Engines
 from .announcer import Announcer
 from .interfaces import Kernels, Store
 from .records import PausedRecords
@@ -37,3 +38,4 @@ class Context:
     settings: Settings
     announcer: Announcer
     log: logging.Logger
+    engines: Engines = field(default_factory=lambda: Engines({}))

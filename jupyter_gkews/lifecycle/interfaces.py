@@ -31,6 +31,8 @@ class PausableProcess(Protocol):
     """The process of one kernel: stopped for a pause, started for a resume."""
 
     auto_resume: bool
+    engine: str | None
+    """The id of the engine that can freeze this process; None for an ordinary one."""
     on_run_requested: Callable[[], object] | None
     on_pause_ended: Callable[[str], object] | None
     on_died: Callable[[], object] | None
@@ -57,6 +59,9 @@ class PausableProcess(Protocol):
     def hold(self) -> None: ...  # noqa: D102
 
     def release(self) -> None: ...  # noqa: D102
+
+    async def held_memory(self) -> Stopped:
+        """What its processes hold now."""
 
     async def stop_for_pause(self) -> Stopped: ...  # noqa: D102
 
@@ -85,6 +90,9 @@ class KernelTalk(Protocol):
     async def cancel(self, operation: str) -> None: ...  # noqa: D102
 
     async def release(self, operation: str) -> None: ...  # noqa: D102
+
+    async def preflight(self) -> list[dict[str, str]]:
+        """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
 
     async def ping(self) -> dict[str, Any]: ...  # noqa: D102
 

@@ -43,7 +43,8 @@ class Result:
     proved: dict[str, Any] | None = None  # how the checkpoint was proved: checkpoint-format.md
     bytes_referenced: int = 0  # weights that stand in files of their own
     blocked_s: float | None = None  # checkpoint: how long the kernel was blocked for it
-    note: str | None = None  # checkpoint: why it was blocked, and what else the user should know
+    note: str | None = None  # why it was blocked, why there is no snapshot, and the like
+    snapshot: str | None = None  # pause: the process snapshot that was taken
     saved_before: str | None = None  # restore only: the checkpoint of what the kernel held before
 
     def to_json(self) -> dict[str, Any]:
@@ -62,6 +63,7 @@ class Result:
             "bytes_referenced": self.bytes_referenced,
             "blocked_s": self.blocked_s,
             "note": self.note,
+            "snapshot": self.snapshot,
             "saved_before": self.saved_before,
         }
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..errors import GkewsError
 from ..kernel.protocol import CheckpointOrder
 from .context import Context
-from .interfaces import KernelTalk, PausableProcess
+from .interfaces import KernelTalk, PausableProcess, Stopped
 from .operations import utcnow
 from .records import PausedRecord
 from .requests import PauseRequest
@@ -152,7 +152,7 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
         await asyncio.to_thread(ctx.records.write, record)
         try:
             run.check()
-            stopped = await process.stop_for_pause()
+            snapshot, stopped = await _freeze_or_stop(ctx, on, run, request, summary["id"])
         except BaseException:
             if process.phase != "paused":
                 await asyncio.to_thread(ctx.records.remove, entry.id)
@@ -161,11 +161,35 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
         if process.phase == "held":
             await let_go(ctx, on, run)
         raise
+    if snapshot is not None:
+        # the record without it is good as well: it resumes from the checkpoint
+        await asyncio.to_thread(ctx.records.update, entry.id, snapshot=snapshot)
+    entry.snapshot = run.result.snapshot = snapshot
     run.result.released = {"ram": stopped.ram, "vram": stopped.vram}
     entry.checkpoint = summary["id"]
     entry.paused_before = True
     entry.notebook = record.notebook
     entry.enter("paused", record.since)
+
+
+async def _freeze_or_stop(
+    ctx: Context, on: Subject, run: Run, request: PauseRequest, checkpoint: str
+) -> tuple[str | None, Stopped]:
+    """Freeze the process if an engine can, else stop it; the snapshot's id, what was released."""
+    from . import snapshotting
+
+    engine = snapshotting.engine_of(ctx, on) if request.snapshot is not False else None
+    if engine is None:
+        return None, await on.process.stop_for_pause()
+    held = await on.process.held_memory()
+    demanded = request.snapshot is True
+    snapshot = await snapshotting.take(ctx, on, run, engine, checkpoint, demanded=demanded)
+    if snapshot is not None:
+        return snapshot.id, held
+    run.enter("releasing")
+    if on.process.phase == "paused":  # the try has ended it: nothing is left to be stopped
+        return None, held
+    return None, await on.process.stop_for_pause()
 
 
 async def _alive(

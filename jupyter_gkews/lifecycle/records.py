@@ -32,6 +32,7 @@ class PausedRecord:
     checkpoint: str
     since: str  # when it was paused, ISO 8601 UTC
     notebook: str | None = None  # absolute path
+    snapshot: str | None = None  # of an engine, beside the checkpoint
     auto_resume: bool = True
     kernel_info: dict[str, Any] | None = None
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"} in bytes

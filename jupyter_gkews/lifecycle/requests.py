@@ -85,12 +85,6 @@ class PauseRequest:
         snapshot = body.get("snapshot")
         if snapshot is not None and not isinstance(snapshot, bool):
             raise bad_request("'snapshot' must be true or false.")
-        if snapshot:
-            raise GkewsError(
-                "snapshot_unavailable",
-                "A process snapshot was demanded, but this server has no engine for it.",
-                "Nothing was done. Leave 'snapshot' out to pause with a checkpoint.",
-            )
         timeout_s = default_timeout_s if timeout is None else float(timeout)
         return cls(when, timeout_s, name, snapshot, prove)
 
@@ -98,16 +92,18 @@ class PauseRequest:
 @dataclass(frozen=True)
 class ResumeRequest:
     """How to resume. None: as the server is configured; `gpu_wait_s` in seconds.
-    `accept_missing`: also without files of weights to which the checkpoint refers."""
+    `accept_missing`: also without files of weights to which the checkpoint refers. `snapshot`:
+    False loads the checkpoint although there is a snapshot; True takes nothing else."""
 
     on_missing_gpu: str | None = None
     gpu_wait_s: float | None = None
     accept_missing: bool = False
+    snapshot: bool | None = None
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> ResumeRequest:
         """Read the body of a resume; raises `bad_request`."""
-        only(body, "on_missing_gpu", "gpu_wait_s", "accept_missing")
+        only(body, "on_missing_gpu", "gpu_wait_s", "accept_missing", "snapshot")
         rule = body.get("on_missing_gpu")
         if rule is not None and rule not in ON_MISSING_GPU:
             allowed = ", ".join(ON_MISSING_GPU)
@@ -115,7 +111,10 @@ class ResumeRequest:
         wait = body.get("gpu_wait_s")
         if wait is not None and not _is_seconds(wait):
             raise bad_request("'gpu_wait_s' must be a number of seconds, 0 or more.")
-        return cls(rule, None if wait is None else float(wait), accepts_missing(body))
+        snapshot = body.get("snapshot")
+        if snapshot is not None and not isinstance(snapshot, bool):
+            raise bad_request("'snapshot' must be true or false.")
+        return cls(rule, None if wait is None else float(wait), accepts_missing(body), snapshot)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import asyncio
 
 from ..errors import GkewsError
 from ..kernel.protocol import Progress, RestoreOrder
-from . import pausing
+from . import pausing, snapshotting
 from .context import Context
 from .pausing import Subject
 from .requests import PauseRequest, ResumeRequest
@@ -83,6 +83,7 @@ async def load(
     entry.checkpoint = checkpoint
     entry.provenance = "recovered"
     entry.paused_before = True
+    await drop_snapshot(ctx, on)
     entry.enter("running")
     # only now, that the kernel runs again, is the record of the pause not needed any more
     await asyncio.to_thread(ctx.records.remove, entry.id)
@@ -98,8 +99,28 @@ async def check_files(ctx: Context, run: Run, checkpoint: str) -> None:
         raise missing
 
 
+async def drop_snapshot(ctx: Context, on: Subject) -> None:
+    """The kernel lives on from a checkpoint: its image is of a life that has ended."""
+    entry = on.entry
+    engine = ctx.engines.get(on.process.engine or "")
+    if entry.snapshot is not None and engine is not None:
+        await asyncio.to_thread(engine.delete, entry.snapshot)
+    entry.snapshot = None
+
+
 async def resume(ctx: Context, how: ResumeRequest, on: Subject, run: Run) -> None:
-    """Resume a paused kernel from the checkpoint that its pause wrote."""
+    """Resume a paused kernel: its very process if a snapshot of it is there, or from the
+    checkpoint that its pause wrote."""
+    entry = on.entry
+    if entry.snapshot is not None and how.snapshot is not False:
+        await thaw(ctx, on, run, entry.snapshot)
+        return
+    if how.snapshot:
+        raise GkewsError(
+            "snapshot_unavailable",
+            "There is no process snapshot of this kernel.",
+            "The kernel stays paused. Resume it from its checkpoint.",
+        )
     checkpoint = on.entry.checkpoint
     if checkpoint is None:
         raise GkewsError(
@@ -108,6 +129,28 @@ async def resume(ctx: Context, how: ResumeRequest, on: Subject, run: Run) -> Non
             "Restart the kernel, or restore another checkpoint into it.",
         )
     await load(ctx, on, run, checkpoint, how)
+
+
+async def thaw(ctx: Context, on: Subject, run: Run, snapshot_id: str) -> None:
+    """Bring the same process back; the image is deleted when it runs."""
+    entry = on.entry
+    engine = snapshotting.engine_of(ctx, on)
+    snapshot = await asyncio.to_thread(engine.find, snapshot_id) if engine is not None else None
+    if engine is None or snapshot is None:
+        raise GkewsError(
+            "snapshot_failed",
+            "The snapshot of this kernel is gone or cannot be restored on this machine.",
+            "The checkpoint is kept: resume from it (`jupyter gkews resume --no-snapshot`).",
+        )
+    entry.enter("resuming")
+    await snapshotting.bring_back(ctx, on, run, engine, snapshot)
+    run.result.provenance = entry.provenance = "restored"
+    run.result.checkpoint = entry.checkpoint
+    entry.snapshot, entry.paused_before = None, True
+    entry.enter("running")
+    await asyncio.to_thread(ctx.records.remove, entry.id)
+    # host files are not rolled back: a second life of this image would meet another world
+    await asyncio.to_thread(engine.delete, snapshot_id)
 
 
 async def restore(

@@ -98,6 +98,7 @@ class Roster:
         if process is None:
             return
         entry.state = "paused" if process.phase == "paused" else "running"
+        entry.engine = process.engine
         process.auto_resume = self._ctx.settings.auto_resume
         process.on_run_requested = partial(self._run_requested, entry)
         process.on_pause_ended = partial(self._pause_ended, entry)
@@ -115,7 +116,7 @@ class Roster:
         on.process.auto_resume = record.auto_resume
         entry = on.entry
         entry.checkpoint, entry.since = record.checkpoint, record.since
-        entry.notebook = record.notebook
+        entry.notebook, entry.snapshot = record.notebook, record.snapshot
         entry.paused_before = True
         self.tell(entry)
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from ..engines.registry import Engines
 from ..errors import GkewsError
-from . import pausing, resuming
+from . import pausing, resuming, snapshotting
 from .adoption import adopt
 from .book import OperationBook
 from .context import Context
@@ -41,6 +42,11 @@ class Lifecycle:
         self.roster = Roster(ctx, pause=self.pause, resume=self.resume, follow=self.follow)
         self.book = OperationBook()
         self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels, self._loading)
+
+    @property
+    def engines(self) -> Engines:
+        """The engines of this server."""
+        return self._ctx.engines
 
     # -- operations ------------------------------------------------------------------------
 
@@ -77,6 +83,12 @@ class Lifecycle:
             raise why
         if request.when == "now" and not on.talk.is_idle():
             raise pausing.busy("A cell is running.")
+        if request.snapshot and snapshotting.engine_of(self._ctx, on) is None:
+            raise GkewsError(
+                "snapshot_unavailable",
+                "A process snapshot was demanded, but no engine can take one of this kernel.",
+                "Nothing was done. Leave 'snapshot' out to pause with a checkpoint.",
+            )
         return self._start(
             on, kind, lambda subject, run: procedure(self._ctx, subject, run, request)
         )

@@ -51,6 +51,8 @@ class KernelEntry:
     since: str = field(default_factory=utcnow)
     provenance: str | None = None
     checkpoint: str | None = None
+    snapshot: str | None = None  # of a paused kernel, beside the checkpoint
+    engine: str | None = None
     last_error: GkewsError | None = None
     run: Run | None = None  # the operation that runs
     background: Run | None = None  # a checkpoint that is still written while `run` runs
@@ -88,10 +90,14 @@ class KernelEntry:
             failed = self.last_operation.kind if self.last_operation else "last operation"
             said = self.last_error.message
             return f"{self.state.capitalize()}; the {failed} did not succeed: {said}"
+        if self.state == "paused" and self.snapshot:
+            return "Paused: the process is frozen on disk and its memory is free."
         if self.state == "paused":
             return "Paused: the process is stopped and its memory is free; the checkpoint is kept."
         if self.provenance == "fresh":
             return "Running, fresh: nothing of what the kernel held before is in memory."
+        if self.provenance == "restored":
+            return "Running, restored: the same process goes on."
         if self.provenance == "recovered":
             return "Running, recovered from its checkpoint."
         return "Running."
@@ -136,7 +142,8 @@ class KernelEntry:
             "reason": self.last_error.reason if self.last_error else None,
             "message": self.sentence(),
             "hint": self.hint(),
-            "engine": None,
+            "engine": self.engine,
+            "snapshot": self.snapshot,
             "operation": self.run.operation.to_json() if self.run else None,
             "last_operation": self.last_operation.to_json() if self.last_operation else None,
             "checkpoint": self.checkpoint,

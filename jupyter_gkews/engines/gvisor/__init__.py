@@ -1,0 +1,1 @@
+"""Process snapshots on one machine, by gVisor's `runsc`."""

@@ -1,0 +1,102 @@
+"""The OCI bundle of a sandbox: what of this machine its processes see.
+
+The root file system is this machine's; directories in which the user works are bind-mounted on
+top, so that edits made outside while the sandbox is frozen are seen inside. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import guest, outward
+from .runsc import id_mappings, namespaces
+
+#: Where the kernel's unix sockets lie, inside.
+SOCKETS = "/run/gkews"
+#: Port of the way out, on the loopback inside, where nothing else is.
+PROXY_PORT = 3128
+CAPABILITIES = ["CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"]
+
+
+@dataclass
+class Plan:
+    """What a sandbox runs, and with what."""
+
+    command: list[str]
+    cwd: str
+    env: dict[str, str]
+    binds: list[str] = field(default_factory=list)
+    proxy: bool = False
+    """Whether programs inside have a way out, by an HTTP proxy."""
+
+
+def write(folder: Path, plan: Plan) -> None:
+    """Write config.json and the guest's orders into `folder` (0700)."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    orders = {
+        "command": plan.command,
+        "cwd": plan.cwd,
+        "env": {**plan.env, **(outward.environment(PROXY_PORT) if plan.proxy else {})},
+        "sockets": SOCKETS,
+        "proxy_port": PROXY_PORT if plan.proxy else 0,
+    }
+    _write(folder / "orders.json", orders)
+    _write(folder / "config.json", _spec(folder, plan))
+
+
+def _write(path: Path, data: Mapping[str, Any]) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(data, file)
+
+
+def _spec(folder: Path, plan: Plan) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": False,
+            "user": {"uid": 0, "gid": 0},
+            "args": [sys.executable, "-S", "-E", guest.__file__, str(folder / "orders.json")],
+            "env": ["PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"],
+            "cwd": "/",
+            "capabilities": {
+                kind: CAPABILITIES for kind in ("bounding", "effective", "inheritable", "permitted")
+            },
+            "rlimits": [{"type": "RLIMIT_NOFILE", "hard": 65536, "soft": 65536}],
+            "noNewPrivileges": True,
+        },
+        "root": {"path": "/", "readonly": False},
+        "hostname": os.uname().nodename,
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+            {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]},
+            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"},
+            {"destination": SOCKETS, "type": "tmpfs", "source": "tmpfs"},
+            *(
+                {
+                    "destination": path,
+                    "type": "bind",
+                    "source": path,
+                    "options": ["rbind", "rw"],
+                }
+                for path in outermost([*plan.binds, str(folder)])
+            ),
+        ],
+        "linux": {"namespaces": namespaces(), **id_mappings()},
+    }
+    return spec
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """Real paths without those that lie below another one."""
+    found: list[str] = []
+    for path in sorted({os.path.realpath(path) for path in paths}):
+        if not any(path == above or path.startswith(above.rstrip("/") + "/") for above in found):
+            found.append(path)
+    return found

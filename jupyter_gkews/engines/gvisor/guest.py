@@ -1,0 +1,310 @@
+"""The init of a sandbox: starts the kernel and carries its sockets over stdin and stdout.
+
+Run inside as `python -S -E guest.py ORDERS.json`; standard library only, one thread, poll (an
+epoll set hangs after a restore). It owns no socket outside the sandbox, so that the whole can be
+saved at any time; before a save it finishes the frame it writes and waits in a blocking read.
+The host imports the framing from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+
+#: kind, stream, bytes that follow
+HEADER = struct.Struct("!BII")
+#: Bytes that one side may send on a stream before the other has said that it took them.
+WINDOW = 1 << 20
+#: Most bytes in one frame.
+PIECE = 1 << 16
+
+# Frames. Streams are numbered by who opens them: the host even, the guest odd.
+OPEN = 1  # payload: what to connect to ("shell" ..., or "proxy")
+DATA = 2
+CLOSE = 3  # no more data in this direction and none wanted
+TAKEN = 4  # payload: 4 bytes, how many bytes of data were taken
+PAUSE = 5  # host: finish, answer PAUSED, wait
+PAUSED = 6
+RESUME = 7  # payload b"reset": the host is another process, its streams are gone
+SIGNAL = 8  # payload: 1 byte, for the kernel
+STARTED = 9  # payload: the kernel's pid inside
+EXITED = 10  # payload: 4 bytes signed, its status as subprocess has it
+OUTPUT = 11  # payload: what the kernel wrote to stdout or stderr
+END = 12  # host: end everything
+
+
+def frame(kind: int, stream: int = 0, payload: bytes = b"") -> bytes:
+    """One frame as bytes."""
+    return HEADER.pack(kind, stream, len(payload)) + payload
+
+
+class Frames:
+    """Frames out of a stream of bytes, however it is cut."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """More bytes."""
+        self._data += data
+
+    def take(self) -> tuple[int, int, bytes] | None:
+        """The next whole frame (kind, stream, payload), or None."""
+        if len(self._data) < HEADER.size:
+            return None
+        kind, stream, nbytes = HEADER.unpack_from(self._data)
+        end = HEADER.size + nbytes
+        if len(self._data) < end:
+            return None
+        payload = bytes(self._data[HEADER.size : end])
+        del self._data[:end]
+        return kind, stream, payload
+
+
+class Stream:
+    """One unix socket inside, and its stream on the wire."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.waiting = bytearray()  # from the host, not yet written to the socket
+        self.credit = WINDOW  # bytes that we may still send to the host
+
+
+class Guest:
+    """The loop of the init."""
+
+    def __init__(self, orders: dict) -> None:  # type: ignore[type-arg]
+        self.orders = orders
+        self.frames = Frames()
+        self.streams: dict[int, Stream] = {}
+        self.kernel = 0
+        self.output = -1
+        self.listening: socket.socket | None = None
+        self.next_stream = 1
+        self.status: int | None = None
+
+    def run(self) -> int:
+        """Until the host says END or goes away."""
+        wake, woken = os.pipe()
+        for fd in (wake, woken):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        self.start_kernel()
+        self.listen()
+        while True:
+            poll = select.poll()
+            poll.register(0, select.POLLIN)
+            poll.register(wake, select.POLLIN)
+            if self.output >= 0:
+                poll.register(self.output, select.POLLIN)
+            if self.listening is not None:
+                poll.register(self.listening, select.POLLIN)
+            by_fd = {}
+            for number, stream in self.streams.items():
+                events = select.POLLIN if stream.credit > 0 else 0
+                if stream.waiting:
+                    events |= select.POLLOUT
+                poll.register(stream.sock, events)
+                by_fd[stream.sock.fileno()] = number
+            for fd, events in poll.poll():
+                if fd == 0:
+                    if not self.from_host():
+                        return 0
+                elif fd == wake:
+                    self.reap(wake)
+                elif fd == self.output:
+                    self.from_kernel_output()
+                elif self.listening is not None and fd == self.listening.fileno():
+                    self.accept()
+                elif by_fd.get(fd) in self.streams:
+                    self.serve(by_fd[fd], events)
+
+    # ---- the kernel ----
+
+    def start_kernel(self) -> None:
+        """Fork and exec the kernel, its output on a pipe of ours."""
+        self.output, writing = os.pipe()
+        os.set_inheritable(writing, True)
+        self.kernel = os.fork()
+        if not self.kernel:
+            try:
+                os.setsid()
+                null = os.open(os.devnull, os.O_RDONLY)
+                os.dup2(null, 0)
+                os.dup2(writing, 1)
+                os.dup2(writing, 2)
+                signal.set_wakeup_fd(-1)
+                for number in (signal.SIGCHLD, signal.SIGPIPE):
+                    signal.signal(number, signal.SIG_DFL)
+                os.chdir(self.orders["cwd"])
+                command = self.orders["command"]
+                os.execvpe(command[0], command, self.orders["env"])
+            except BaseException as error:
+                os.write(2, f"the kernel could not be started: {error}\n".encode())
+            finally:
+                os._exit(127)
+        os.close(writing)
+        self.say(STARTED, 0, str(self.kernel).encode())
+
+    def reap(self, wake: int) -> None:
+        """Every process that ended: the kernel's end is told, orphans are ours to bury."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(wake, 4096):
+                pass
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid == self.kernel:
+                self.from_kernel_output()
+                self.status = os.waitstatus_to_exitcode(status)
+                self.say(EXITED, 0, struct.pack("!i", self.status))
+
+    def from_kernel_output(self) -> None:
+        """What the kernel printed past IPython."""
+        if self.output < 0:
+            return
+        poll = select.poll()
+        poll.register(self.output, select.POLLIN)
+        while poll.poll(0):
+            data = os.read(self.output, PIECE)
+            if not data:
+                os.close(self.output)
+                self.output = -1
+                return
+            self.say(OUTPUT, 0, data)
+
+    # ---- the host ----
+
+    def say(self, kind: int, stream: int = 0, payload: bytes = b"") -> None:
+        """Write one frame, whole."""
+        data = memoryview(frame(kind, stream, payload))
+        while data:
+            data = data[os.write(1, data) :]
+
+    def from_host(self) -> bool:
+        """Serve what the host sent; False when it has gone or wants the end."""
+        data = os.read(0, 1 << 18)
+        if not data:
+            return False
+        self.frames.feed(data)
+        while (got := self.frames.take()) is not None:
+            kind, stream, payload = got
+            if kind == OPEN:
+                self.open(stream, payload.decode())
+            elif kind == DATA and stream in self.streams:
+                self.streams[stream].waiting += payload
+                self.serve(stream, select.POLLOUT)
+            elif kind == TAKEN and stream in self.streams:
+                self.streams[stream].credit += int.from_bytes(payload, "big")
+            elif kind == CLOSE and stream in self.streams:
+                self.streams.pop(stream).sock.close()
+            elif kind == SIGNAL and self.status is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.kernel, payload[0])
+            elif kind == END:
+                return False
+            elif kind == PAUSE:
+                self.wait_for_resume()
+        return True
+
+    def wait_for_resume(self) -> None:
+        """Be still: the last bytes out are PAUSED, and a blocking read is all that goes on."""
+        self.say(PAUSED)
+        answer = b""
+        while len(answer) < HEADER.size:
+            answer += os.read(0, HEADER.size - len(answer)) or os._exit(0)
+        kind, _, nbytes = HEADER.unpack(answer)
+        payload = b""
+        while len(payload) < nbytes:
+            payload += os.read(0, nbytes - len(payload)) or os._exit(0)
+        if kind == RESUME and payload == b"reset":
+            for stream in self.streams.values():
+                stream.sock.close()
+            self.streams.clear()
+        elif kind != RESUME:
+            self.frames.feed(answer + payload)
+        self.say(STARTED, 0, str(self.kernel).encode())
+
+    # ---- streams ----
+
+    def open(self, number: int, what: str) -> None:
+        """Connect to one of the kernel's sockets for a client of the host's."""
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.connect(f"{self.orders['sockets']}/{what}")
+        except OSError:
+            sock.close()
+            self.say(CLOSE, number)
+            return
+        sock.setblocking(False)
+        self.streams[number] = Stream(sock)
+
+    def listen(self) -> None:
+        """A TCP port inside for the kernel's way out, if it has one."""
+        if not self.orders.get("proxy_port"):
+            return
+        self.listening = socket.socket()
+        self.listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listening.bind(("127.0.0.1", self.orders["proxy_port"]))
+        self.listening.listen(64)
+        self.listening.setblocking(False)
+
+    def accept(self) -> None:
+        """A program inside wants out."""
+        assert self.listening is not None
+        try:
+            sock, _ = self.listening.accept()
+        except OSError:
+            return
+        sock.setblocking(False)
+        self.streams[self.next_stream] = Stream(sock)
+        self.say(OPEN, self.next_stream, b"proxy")
+        self.next_stream += 2
+
+    def serve(self, number: int, events: int) -> None:
+        """Move bytes between one socket and its stream."""
+        stream = self.streams[number]
+        try:
+            if stream.waiting and events & (select.POLLOUT | select.POLLERR | select.POLLHUP):
+                sent = stream.sock.send(stream.waiting[: 1 << 18])
+                del stream.waiting[:sent]
+                self.say(TAKEN, number, sent.to_bytes(4, "big"))
+            if events & (select.POLLIN | select.POLLHUP | select.POLLERR) and stream.credit > 0:
+                data = stream.sock.recv(min(PIECE, stream.credit))
+                if not data:
+                    raise ConnectionResetError
+                stream.credit -= len(data)
+                self.say(DATA, number, data)
+        except BlockingIOError:
+            return
+        except OSError:
+            stream.sock.close()
+            del self.streams[number]
+            self.say(CLOSE, number)
+
+
+def main() -> None:
+    """Read the orders and serve."""
+    with open(sys.argv[1], encoding="utf-8") as file:
+        orders = json.load(file)
+    guest = Guest(orders)
+    try:
+        guest.run()
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(guest.kernel, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

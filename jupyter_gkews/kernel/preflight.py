@@ -1,0 +1,116 @@
+"""What in this process gVisor cannot save: looked for before it is tried, for a try that fails
+ends the sandbox.
+
+Linux only, standard library only; changes nothing in the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import stat
+
+#: Mounts that live inside the sandbox: their files are saved with it, also the deleted ones.
+INSIDE = ("/tmp", "/dev", "/run/gkews", "/proc", "/sys")
+
+Objection = dict[str, str]
+
+
+def objections() -> list[Objection]:
+    """What stands in the way of a snapshot: {"what", "reason", "hint"}, empty if nothing does."""
+    fds = _open_fds()
+    return [*_deleted_files(fds), *_watched_tcp(fds)]
+
+
+def _open_fds() -> dict[int, str]:
+    """fd -> what /proc says it is."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the fd of this very listing is gone again
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+    return found
+
+
+def _deleted_files(fds: dict[int, str]) -> list[Objection]:
+    """Open files of the host that have no name any more: nobody could open them again."""
+    found = {}
+    inside = {os.stat(path).st_dev for path in INSIDE if os.path.ismount(path)}
+    for fd, link in fds.items():
+        with contextlib.suppress(OSError):
+            status = os.fstat(fd)
+            path = link[: -len(" (deleted)")] if link.endswith(" (deleted)") else link
+            if not stat.S_ISREG(status.st_mode) or status.st_dev in inside:
+                continue
+            if not path.startswith("/") or link.startswith("/memfd:"):
+                continue
+            if link == path and _is_at(path, status):
+                continue
+            found[path] = {
+                "what": path,
+                "reason": "it is open, and was deleted or replaced: a snapshot could not open it "
+                "again",
+                "hint": "Close it, then pause again.",
+            }
+    return list(found.values())
+
+
+def _is_at(path: str, status: os.stat_result) -> bool:
+    """Whether `path` is still the file of `status`."""
+    try:
+        there = os.stat(path)
+    except OSError:
+        return False
+    return (there.st_ino, there.st_dev) == (status.st_ino, status.st_dev)
+
+
+def _watched_tcp(fds: dict[int, str]) -> list[Objection]:
+    """TCP sockets in an epoll set (of asyncio, say). The set itself answers: to add what it has
+    is refused with EEXIST."""
+    sets = [fd for fd, link in fds.items() if link.startswith("anon_inode:[eventpoll]")]
+    found = []
+    for fd, link in fds.items():
+        if not link.startswith("socket:") or not _is_tcp(fd):
+            continue
+        if any(_has(epoll, fd) for epoll in sets):
+            found.append(
+                {
+                    "what": _address(fd),
+                    "reason": "a TCP connection that an event loop watches cannot be saved",
+                    "hint": "Close the client or server that has it, then pause again.",
+                }
+            )
+    return found
+
+
+def _is_tcp(fd: int) -> bool:
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
+        return sock.family in (socket.AF_INET, socket.AF_INET6) and sock.type == socket.SOCK_STREAM
+    return False
+
+
+def _address(fd: int) -> str:
+    with socket.socket(fileno=os.dup(fd)) as sock:
+        with contextlib.suppress(OSError):
+            return f"the connection to {_text(sock.getpeername())}"
+        with contextlib.suppress(OSError):
+            return f"the server on {_text(sock.getsockname())}"
+    return "a TCP socket"
+
+
+def _text(address: tuple[object, ...]) -> str:
+    return f"{address[0]}:{address[1]}"
+
+
+def _has(epoll: int, fd: int) -> bool:
+    """Whether the epoll set watches `fd`."""
+    with select.epoll.fromfd(os.dup(epoll)) as same:
+        try:
+            same.register(fd, 0)
+        except FileExistsError:
+            return True
+        except OSError:
+            return False
+        same.unregister(fd)
+        return False

@@ -1,0 +1,104 @@
+"""How a process snapshot joins a pause and a resume: after the checkpoint, and before it.
+
+Knows engines by their interface only. A snapshot that cannot be taken costs nothing: the pause
+rests on the checkpoint, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..engines.base import Objection, Snapshot, SnapshotEngine
+from ..errors import GkewsError
+from .context import Context
+from .pausing import Subject, _alive
+from .run import Run
+
+
+def engine_of(ctx: Context, on: Subject) -> SnapshotEngine | None:
+    """The engine that can freeze this kernel's process, if its process is of that kind."""
+    return ctx.engines.get(on.process.engine or "")
+
+
+async def take(
+    ctx: Context,
+    on: Subject,
+    run: Run,
+    engine: SnapshotEngine,
+    checkpoint: str,
+    *,
+    demanded: bool,
+) -> Snapshot | None:
+    """Freeze the kernel, whose checkpoint and record are durable. None if it still has to be
+    stopped, or has ended without an image: `process.phase` tells which.
+
+    Raises snapshot_failed if the snapshot is `demanded` and cannot be taken: the kernel runs on.
+    """
+    run.enter("snapshotting")
+    kernel = on.entry.id
+    objections = await asyncio.to_thread(engine.preflight, kernel)
+    objections += [Objection(**each) for each in await _alive(run, on.talk.preflight())]
+    if objections and demanded:
+        first = objections[0]
+        raise GkewsError(
+            "snapshot_failed",
+            f"No snapshot can be taken: {first.what}: {first.reason}.",
+            f"The kernel runs on untouched. {first.hint}",
+        )
+    if objections:
+        run.result.note = refused(objections)
+        return None
+    run.check()
+    try:
+        return await engine.snapshot(kernel, checkpoint, run.operation.id)
+    except GkewsError as error:
+        ctx.log.warning("No snapshot of kernel %s: %s", kernel, error)
+        run.result.note = (
+            f"No snapshot was taken: {error.message} The pause rests on the checkpoint."
+        )
+        return None
+
+
+def refused(objections: list[Objection]) -> str:
+    """Why no snapshot was tried, as a sentence."""
+    first = objections[0]
+    more = f" (and {len(objections) - 1} more)" if len(objections) > 1 else ""
+    return (
+        f"No snapshot was taken: {first.what}: {first.reason}{more}. {first.hint} "
+        "The pause rests on the checkpoint."
+    )
+
+
+async def bring_back(
+    ctx: Context, on: Subject, run: Run, engine: SnapshotEngine, snapshot: Snapshot
+) -> None:
+    """Restore the same process and let it go on.
+
+    Raises GkewsError; the kernel is paused then, image and checkpoint are kept.
+    """
+    process = on.process
+    try:
+        await engine.restore(snapshot)
+        run.enter("verifying")
+        await run.unless_stopped(on.talk.ping(), timeout_s=ctx.settings.answer_timeout_s)
+        await on.talk.release(snapshot.held_by)
+        await process.resumed()
+    except BaseException as error:
+        typed = _typed(error)
+        if process.phase in ("resuming", "paused"):
+            await process.resume_failed(typed)
+        if isinstance(error, (GkewsError, asyncio.TimeoutError)):
+            raise typed from error
+        raise
+
+
+def _typed(error: BaseException) -> GkewsError:
+    hint = "Try again, or resume from the checkpoint: `jupyter gkews resume --no-snapshot`."
+    if isinstance(error, GkewsError) and error.reason in ("cancelled", "kernel_died"):
+        return error
+    message = error.message if isinstance(error, GkewsError) else "The kernel does not answer."
+    return GkewsError(
+        "snapshot_failed",
+        f"The process could not be restored. {message}",
+        f"The snapshot and the checkpoint are kept. {hint}",
+    )

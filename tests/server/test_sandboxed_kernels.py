@@ -1,0 +1,178 @@
+"""Kernels in sandboxes, paused and resumed through REST: the same process goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live_server import LiveKernel, LiveServer, wait_until
+
+from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
+
+
+def add_kernelspec(server: LiveServer) -> None:
+    """As `jupyter gkews install-kernel` does, into the server's own data directory."""
+    from jupyter_gkews.engines.gvisor.kernelspec import write
+
+    write(server.base / "data" / "kernels")
+
+
+@pytest.fixture(scope="module")
+def sandboxing(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> LiveServer:
+    """The server, with the pausable kernel installed; skipped where runsc cannot run."""
+    runsc = Runsc(tmp_path_factory.mktemp("state"))
+    why_not = runsc.why_not() or probe(runsc)
+    if why_not is not None:
+        pytest.skip(why_not)
+    add_kernelspec(server)
+    return server
+
+
+@pytest.fixture
+def kernel(sandboxing: LiveServer) -> Iterator[LiveKernel]:
+    """A notebook whose kernel lives in a sandbox."""
+    started = sandboxing.notebook(f"n{os.urandom(3).hex()}.ipynb", "python3-pausable").ready()
+    yield started
+    started.close()
+    sandboxing.client.delete(f"api/kernels/{started.id}")
+
+
+LIVE = """
+import os, threading, time
+ticks = []
+def tick():
+    while True: ticks.append(1); time.sleep(0.05)
+threading.Thread(target=tick, daemon=True).start()
+numbers = (n for n in range(100)); next(numbers)
+print(os.getpid())
+"""
+
+
+def test_the_same_process_goes_on_after_a_pause(kernel: LiveKernel) -> None:
+    pid = kernel.run(LIVE)
+    for round_ in range(1, 3):
+        paused = kernel.do("pause")
+        assert paused["result"]["snapshot"] and paused["result"]["note"] is None
+        assert "snapshotting" in paused["result"]["seconds"]
+        assert paused["result"]["released"]["ram"] > 10_000_000
+        status = kernel.status
+        assert (status["state"], status["engine"]) == ("paused", "gvisor")
+        assert status["snapshot"] == paused["result"]["snapshot"]
+        resumed = kernel.do("resume")
+        assert resumed["result"]["provenance"] == kernel.status["provenance"] == "restored"
+        said = kernel.run(
+            "n = len(ticks); time.sleep(0.3); print(os.getpid(), next(numbers), len(ticks) > n)"
+        )
+        assert said.split() == [pid.strip(), str(round_), "True"]
+        assert not list((kernel.server.store / "snapshots").iterdir())
+
+
+def test_a_cell_that_is_run_wakes_the_same_process(kernel: LiveKernel) -> None:
+    pid = kernel.run(LIVE)
+    kernel.do("pause")
+    assert kernel.run("print(os.getpid(), next(numbers))").split() == [pid.strip(), "1"]
+    wait_until(lambda: kernel.status["state"] == "running", "it runs")
+    assert kernel.status["provenance"] == "restored"
+
+
+def test_the_user_may_resume_from_the_checkpoint_instead(kernel: LiveKernel) -> None:
+    kernel.run(LIVE + "x = [1]; y = x")
+    kernel.do("pause")
+    resumed = kernel.do("resume", {"snapshot": False})
+    assert resumed["result"]["provenance"] == "recovered"
+    assert "numbers" in {loss["name"] for loss in resumed["result"]["lost"]}
+    assert kernel.run("print(x is y)").strip() == "True"
+    assert kernel.status["snapshot"] is None
+
+
+def test_a_pause_without_a_snapshot_is_a_checkpoint(kernel: LiveKernel) -> None:
+    kernel.run("x = 1")
+    paused = kernel.do("pause", {"snapshot": False})
+    assert (
+        paused["result"]["snapshot"] is None and "snapshotting" not in paused["result"]["seconds"]
+    )
+    assert kernel.do("resume")["result"]["provenance"] == "recovered"
+
+
+def test_what_cannot_be_saved_is_named_and_the_pause_rests_on_the_checkpoint(
+    kernel: LiveKernel,
+) -> None:
+    kernel.run("import asyncio\nx = 5\ns = await asyncio.start_server(print, '127.0.0.1', 8123)")
+    paused = kernel.do("pause")
+    assert paused["result"]["snapshot"] is None
+    assert "the server on 127.0.0.1:8123" in paused["result"]["note"]
+    assert "rests on the checkpoint" in paused["result"]["note"]
+    assert kernel.do("resume")["result"]["provenance"] == "recovered"
+    assert kernel.run("print(x)").strip() == "5"
+
+
+def test_a_broken_image_is_kept_and_the_checkpoint_is_offered(kernel: LiveKernel) -> None:
+    kernel.run(LIVE + "x = 5")
+    snapshot = kernel.do("pause")["result"]["snapshot"]
+    image = next((kernel.server.store / "snapshots" / snapshot / "image").iterdir())
+    whole = image.read_bytes()
+    image.write_bytes(whole[:1000])
+    error = kernel.fail("resume")
+    assert error["reason"] == "snapshot_failed" and "--no-snapshot" in error["hint"]
+    assert kernel.status["state"] == "paused" and image.exists()
+    image.write_bytes(whole)
+    assert kernel.do("resume")["result"]["provenance"] == "restored"
+    assert kernel.run("print(x)").strip() == "5"
+
+
+def test_the_engine_is_listed(sandboxing: LiveServer) -> None:
+    (engine,) = sandboxing.get("gkews/status")["engines"]
+    assert engine == {"id": "gvisor", "available": True, "why_not": None}
+
+
+def test_restart_of_a_frozen_kernel_is_fresh(kernel: LiveKernel) -> None:
+    kernel.run(LIVE)
+    kernel.do("pause")
+    kernel.server.post(f"api/kernels/{kernel.id}/restart", status=200)
+    wait_until(lambda: kernel.status["state"] == "running", "it runs")
+    answer = kernel.answer(kernel.send("numbers"))
+    assert answer.reply["ename"] == "NameError"
+
+
+def test_another_server_takes_the_frozen_kernel_over(
+    tmp_path: Path, kernel: LiveKernel, sandboxing: LiveServer
+) -> None:
+    del kernel
+    first = LiveServer(tmp_path / "jupyter", tmp_path / "root")
+    try:
+        add_kernelspec(first)
+        first.start()
+        begun = first.notebook("a.ipynb", "python3-pausable").ready()
+        pid = begun.run(LIVE)
+        begun.do("pause")
+    finally:
+        first.stop()
+    second = LiveServer(tmp_path / "jupyter", tmp_path / "root")
+    try:
+        second.start()
+        taken = wait_until(
+            lambda: [k for k in second.get("gkews/status")["kernels"] if k["state"] == "paused"],
+            "the paused kernel is taken over",
+        )[0]
+        assert taken["id"] == begun.id and taken["snapshot"]
+        again = second.kernel_of("a.ipynb")
+        assert again.do("resume")["result"]["provenance"] == "restored"
+        assert again.run("print(os.getpid(), next(numbers))").split() == [pid.strip(), "1"]
+    finally:
+        second.stop()
+
+
+def read_spec(server: LiveServer) -> dict[str, object]:
+    """kernel.json as it was installed."""
+    file = server.base / "data" / "kernels" / "python3-pausable" / "kernel.json"
+    found: dict[str, object] = json.loads(file.read_text())
+    return found
+
+
+def test_the_kernelspec_names_the_provisioner(sandboxing: LiveServer) -> None:
+    spec = read_spec(sandboxing)
+    assert spec["display_name"] == "Python 3 (pausable)"
+    assert spec["metadata"] == {"kernel_provisioner": {"provisioner_name": "gkews-gvisor"}}
