@@ -19,7 +19,7 @@ from pathlib import Path
 
 from examples.qwen_model import choose_size
 
-from . import cell_overhead, checkpoint, references, resume, server_start
+from . import blocked, cell_overhead, checkpoint, references, resume, server_start
 from .figures import Bench, Figure, Run, as_text, load, machine
 from .report import write
 
@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 BENCHES: dict[str, Bench] = {
     "checkpoint": checkpoint.run,
     "references": references.run,
+    "blocked": blocked.run,
     "resume": resume.run,
     "server_start": server_start.run,
     "cell_overhead": cell_overhead.run,

@@ -41,6 +41,12 @@ export function OperationSection(
       size(result.bytes_referenced)
     ]);
   }
+  if (result?.blocked_s) {
+    facts.push([
+      trans.__('Kernel blocked for'),
+      duration(result.blocked_s, trans)
+    ]);
+  }
   if (result?.released.ram) {
     facts.push([trans.__('Memory given back'), size(result.released.ram)]);
   }
@@ -63,6 +69,7 @@ export function OperationSection(
         </span>
       </div>
       {error && <Problem problem={error} />}
+      {result?.note && <p className="jp-gkews-Muted">{result.note}</p>}
       {provenance && (
         <p className={`jp-gkews-Fate jp-gkews-mod-${provenance.tone}`}>
           <provenance.icon.react tag="span" className="jp-gkews-Icon" />
