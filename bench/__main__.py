@@ -19,7 +19,7 @@ from pathlib import Path
 
 from examples.qwen_model import choose_size
 
-from . import blocked, cell_overhead, checkpoint, references, resume, server_start
+from . import blocked, cell_overhead, checkpoint, peers, references, resume, server_start
 from .figures import Bench, Figure, Run, as_text, load, machine
 from .report import write
 
@@ -29,6 +29,7 @@ BENCHES: dict[str, Bench] = {
     "references": references.run,
     "blocked": blocked.run,
     "resume": resume.run,
+    "peers": peers.run,
     "server_start": server_start.run,
     "cell_overhead": cell_overhead.run,
 }

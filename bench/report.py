@@ -17,18 +17,28 @@ better than seconds do.
 
 How each is taken:
 
-- **first checkpoint**: in one kernel, after the page cache's dirty pages are written out, in turn:
-  `safetensors.torch.save_file` of the model's tensors with `fsync` of file and folder, and a
-  checkpoint into an empty store on the same disk. The checkpoint's time is the whole operation
-  as REST sees it, with hashing and with the proof in a scratch process.
+- **first checkpoint**: each time in a new kernel, after the page cache's dirty pages are written
+  out: a checkpoint into a store that has none of it, then `safetensors.torch.save_file` of the
+  model's tensors with `fsync` of file and folder, then (the disk's limit) as many bytes from
+  aligned memory by three threads past the page cache (`O_DIRECT`) and `fsync`, all on one disk. The
+  checkpoint's time is the whole operation as REST sees it, with hashing, with starting the scratch
+  process, and with its test load.
 - **second checkpoint**: the same namespace again, nothing changed, against one pass of
-  xxh3-128 over the same tensors in the kernel's memory.
+  xxh3-128 over the same tensors in the kernel's memory. Nothing has changed since the test load of
+  the one before, so its verdict is carried over. After one cell and one small variable it is not:
+  the scratch process, which has its imports by then, loads the checkpoint.
 - **extra anonymous memory**: `RssAnon` of the kernel's process, sampled every 10 ms. During the
-  pause: its peak less its value before. During the resume: its peak less that of a kernel which
-  imported the same modules and mapped the same weights with safetensors.
+  checkpoint: its peak less its value before. During the resume: its peak less that of a kernel
+  which imported the same modules and mapped the same weights.
 - **resume**: from the REST request to the reply of the first cell that uses the model, against
-  starting a kernel, importing torch and transformers, mapping the same weights with safetensors
-  and the same cell. `cold`: the weights of either side were dropped from the page cache before.
+  starting a kernel, importing torch and transformers, `torch.load(mmap=True)` of the same weights
+  and the same cell. `cold`: the weights of either side were dropped from the page cache before, and
+  by hand a thread reads the file while the imports run.
+- **peers**: the same namespace (model and tokenizer) saved and loaded by dill, cloudpickle and
+  as a checkpoint, without a server, each in processes of its own: a first save, durable; a second
+  one with nothing changed; a load, to the first token of the model, in a new process that has
+  imported torch and transformers. Memory is `RssAnon` of the saving process, peak less before; the
+  scratch process's own is told beside it.
 - **server start**: from starting the process to its first answer, with and without the
   extension, in turn; the difference of the medians.
 - **cell overhead**: an empty cell from request to idle, in kernels of a server with and of one

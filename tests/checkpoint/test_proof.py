@@ -228,3 +228,175 @@ def test_verdicts_are_forgotten_in_the_end(store: CheckpointStore, namespace: Ma
         live["n"] = n
         save(live, store, checkpoint=f"c{n}")
     assert len(proved._remembered) == 8
+
+
+# ---- what is compared ----
+
+
+def compared(
+    live: dict[str, Any], store: CheckpointStore, change: Callable[..., None]
+) -> list[str]:
+    """The names that look different once `change` was made to what was loaded in their place."""
+    from jupyter_gkews.kernel.checkpoint.buffers import Buffers
+    from jupyter_gkews.kernel.checkpoint.fingerprint import Fingerprints, differing
+    from jupyter_gkews.kernel.checkpoint.places import of_layout
+
+    laid_out: list[Any] = []
+    layout = Buffers.layout
+
+    def note(self: Buffers) -> Any:
+        laid_out.append(layout(self))
+        return laid_out[-1]
+
+    Buffers.layout = note  # type: ignore[method-assign]
+    try:
+        summary = save(live, store, checkpoint="c")
+    finally:
+        Buffers.layout = layout  # type: ignore[method-assign]
+    assert summary["counts"]["lost"] == 0
+    loaded: dict[str, Any] = {}
+    report = restore(loaded, store, "c", dry=True)
+    change(loaded)
+    names = [e["name"] for e in store.manifest("c").names if e["kind"] == "variable"]
+    here = Fingerprints(live, places=of_layout(laid_out[-1]))
+    there = Fingerprints(loaded, places=report.places(set()))
+    expected = [here.of(live[name]) for name in names]
+    found = [there.of(loaded[name]) for name in names]
+    return [names[i] for i in differing(expected, found)]
+
+
+ARRAYS = """
+import numpy as np
+base = np.arange(600_000, dtype='i8')
+view = base[100:200]
+turned = base[:600].reshape(20, 30).T
+small = np.arange(10)
+twin = small[:]
+frozen = np.zeros(4)
+frozen.flags.writeable = False
+"""
+
+WRONG = {
+    "a view at another place": ("view", lambda ns: ns["base"][101:201]),
+    "a copy instead of a view": ("view", lambda ns: ns["view"].copy()),
+    "other strides on the same bytes": ("turned", lambda ns: ns["base"][:600].reshape(30, 20)),
+    "another type of the same bytes": ("view", lambda ns: ns["view"].view("u8")),
+    "two that should be one memory": ("twin", lambda ns: ns["twin"].copy()),
+    "one that may be written to": ("frozen", lambda ns: np_zeros(4)),
+    "another array of equal size": ("base", lambda ns: ns["base"].copy()),
+}
+
+
+def np_zeros(n: int) -> Any:
+    import numpy
+
+    return numpy.zeros(n)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_array_that_came_back_wrong_is_seen_whatever_its_values(
+    what: str, store: CheckpointStore, namespace: Make
+) -> None:
+    name, wrong = WRONG[what]
+    live = namespace(ARRAYS)
+    assert name in compared(live, store, lambda ns: ns.update({name: wrong(ns)}))
+
+
+OBJECTS = """
+import collections, enum
+class Node:
+    def __init__(self, value): self.value, self.next = value, None
+class Slotted:
+    __slots__ = ('left', 'right')
+Point = collections.namedtuple('Point', 'x y')
+class Colour(enum.Enum):
+    RED = 1
+one, two = [1], [2]
+both = [one, two]
+swapped = {'b': two, 'a': one}
+chain = Node(0)
+link = chain
+for number in range(3_000):
+    link.next = Node(number)
+    link = link.next
+del link
+slotted = Slotted()
+slotted.left = slotted.right = one
+words = {'x', 'y', ('z', 1), frozenset((2, 3))}
+point = Point(1, [2])
+grown = collections.defaultdict(list, a=[1])
+colour = Colour.RED
+def outer():
+    count = [0]
+    def inner(step=2): count[0] += step; return count[0]
+    return inner
+function = outer()
+deep = []
+for _ in range(2_000): deep = [deep]
+"""
+
+
+def end_of(chain: Any) -> Any:
+    while chain.next is not None:
+        chain = chain.next
+    return chain
+
+
+CHANGED: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
+    "two parts in each other's place": ("both", lambda ns: ns["both"].reverse()),
+    "a part that is a copy": ("both", lambda ns: ns.update(both=[[1], ns["two"]])),
+    "an order of keys": (
+        "swapped",
+        lambda ns: ns.update(swapped=dict(sorted(ns["swapped"].items()))),
+    ),
+    "the far end of a chain": ("chain", lambda ns: setattr(end_of(ns["chain"]), "value", -1)),
+    "one of two slots": ("slotted", lambda ns: setattr(ns["slotted"], "right", [1])),
+    "an element of a set": ("words", lambda ns: ns["words"].add("more")),
+    "another element of a set": (
+        "words",
+        lambda ns: (ns["words"].remove("x"), ns["words"].add("w")),
+    ),
+    "a field": ("point", lambda ns: ns["point"].y.append(3)),
+    "a default factory": ("grown", lambda ns: setattr(ns["grown"], "default_factory", dict)),
+    "what a closure holds": ("function", lambda ns: ns["function"]()),
+    "a default of a function": (
+        "function",
+        lambda ns: setattr(ns["function"], "__defaults__", (3,)),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_an_object_that_came_back_wrong_is_seen(
+    what: str, store: CheckpointStore, namespace: Make
+) -> None:
+    name, change = CHANGED[what]
+    assert name in compared(namespace(OBJECTS), store, change)
+
+
+def test_what_came_back_right_looks_right(store: CheckpointStore, namespace: Make) -> None:
+    assert compared(namespace(OBJECTS), store, lambda ns: None) == []
+    store.delete("c")
+    assert compared(namespace(ARRAYS), store, lambda ns: None) == []
+
+
+def test_no_code_of_the_users_decides_what_is_equal(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live = namespace(
+        """
+import random, itertools
+counter = itertools.count()
+class Moody:
+    def __eq__(self, other): raise RuntimeError('never equal')
+    def __hash__(self): return 5
+    def __repr__(self): raise RuntimeError('no')
+    def __len__(self): return next(counter)
+class Random:
+    def __reduce__(self): return (Random, (), {'drawn': random.SystemRandom().random()})
+    def __setstate__(self, state): self.state = state
+moody, drawn = [Moody(), Moody()], [Random(), Random()]
+members = {Random(), Random()}
+"""
+    )
+    assert save(live, store, checkpoint="c")["counts"]["lost"] == 0
