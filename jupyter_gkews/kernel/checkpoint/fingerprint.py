@@ -117,7 +117,7 @@ class Fingerprints:
             self._words.append("of the process")
         elif number in self._namespaces:
             self.say("namespace", self._namespaces.index(number))
-        elif cls is CodeType or not self._again(obj):  # code may come back in two copies, as equal
+        elif _is_value(obj, cls) or not self._again(obj):
             try:
                 if look is None:
                     self.say(cls.__qualname__)
@@ -226,6 +226,16 @@ class Fingerprints:
         alone._met, alone._kept, alone._name = {}, [], -1
         alone._nested = self._nested + 1
         return str(alone.of(element, LEAST)[0])
+
+
+def _is_value(obj: Any, cls: type, depth: int = 0) -> bool:
+    """Whether an object may come back in two copies, as equal: nobody can change it, and Python
+    itself makes one or two of it (a constant of a function that is also its default)."""
+    if cls is CodeType or cls in ATOMS:
+        return True
+    if cls not in (tuple, frozenset) or depth > _NESTED:
+        return False
+    return all(_is_value(part, type(part), depth + 1) for part in obj)
 
 
 def _hash() -> Any:

@@ -50,7 +50,8 @@ class Inputs:
         """Of this checkpoint, at this moment. `expected`: its fingerprints in the kernel."""
         content = {k: v for k, v in vars(manifest).items() if k not in _OF_ITSELF}
         process = [sys.path, sorted(os.environ.items()), str(root)]
-        files = sorted((k, v) for k, v in signatures().items())
+        referred = [row["path"] for row in manifest.files()]  # weights that stand in files
+        files = sorted({**signatures(), **signatures(referred)}.items())
         digest = hashlib.blake2b(digest_size=32)
         for part in (content, process, files, expected):
             digest.update(json.dumps(part, sort_keys=True, default=str).encode())
