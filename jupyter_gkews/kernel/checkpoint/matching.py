@@ -254,7 +254,8 @@ class Matching:
         ]
         sizes = {extent.nbytes for extent in rest}
         index: dict[tuple[int, int, bytes], list[tuple[WeightsFile, TensorPlace, str | None]]] = {}
-        for path in safetensors_files.opened() if rest else []:
+        # the last one first: of files with the same content it is the likeliest
+        for path in reversed(safetensors_files.opened()) if rest else []:
             file = self._file(path)
             if file is not None:
                 self._index(file, sizes, index)

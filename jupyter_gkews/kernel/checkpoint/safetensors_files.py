@@ -71,12 +71,14 @@ def identity_of(path: str | os.PathLike[str]) -> Identity | None:
 
 def read(path: str) -> WeightsFile | None:
     """The file at `path`, if it is a whole safetensors file; None for anything else."""
+    before = identity_of(path)
+    if before is None:  # also a pipe, at which opening it would wait
+        return None
     try:
         with open(path, "rb") as file:
-            before = identity_of(path)
             start = file.read(9)
             length = int.from_bytes(start[:8], "little")
-            if before is None or start[8:] != b"{" or not 2 <= length <= _HEADER_LIMIT:
+            if start[8:] != b"{" or not 2 <= length <= _HEADER_LIMIT:
                 return None
             header = json.loads(start[8:] + file.read(length - 1))
         tensors = []
@@ -117,11 +119,13 @@ def note(path: Any) -> None:
     """A file was opened by safetensors. Never raises."""
     with contextlib.suppress(Exception):
         asked = os.path.abspath(os.fsdecode(path))
-        _opened[os.path.realpath(asked)] = asked
+        real = os.path.realpath(asked)
+        _opened.pop(real, None)
+        _opened[real] = asked
 
 
 def opened() -> list[str]:
-    """Real paths of the files that were opened, the first one first."""
+    """Real paths of the files that were opened, the last one last."""
     return list(_opened)
 
 
