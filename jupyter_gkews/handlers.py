@@ -255,14 +255,14 @@ class CheckpointHandler(GkewsHandler):
     async def get(self, checkpoint_id: str) -> None:
         """See getCheckpoint in openapi.yaml."""
         kernel_id = self.get_query_argument("kernel_id", None)
-        self.reply(await self.lifecycle.checkpoint_in_detail(checkpoint_id, kernel_id))
+        self.reply(await self.lifecycle.upkeep.in_detail(checkpoint_id, kernel_id))
 
     @web.authenticated
     @authorized
     @json_errors
     async def delete(self, checkpoint_id: str) -> None:
         """See deleteCheckpoint in openapi.yaml."""
-        self.reply({"bytes_freed": await self.lifecycle.delete_checkpoint(checkpoint_id)})
+        self.reply({"bytes_freed": await self.lifecycle.upkeep.delete(checkpoint_id)})
 
 
 class RestoreHandler(GkewsHandler):
@@ -298,7 +298,7 @@ class StoreHandler(GkewsHandler):
     @json_errors
     async def get(self) -> None:
         """See getStore in openapi.yaml."""
-        report = await self.lifecycle.collect(older_than_s=None, keep=None, dry_run=True)
+        report = await self.lifecycle.upkeep.collect(older_than_s=None, keep=None, dry_run=True)
         self.reply(
             {
                 "path": str(self.store),
@@ -321,7 +321,7 @@ class GcHandler(GkewsHandler):
         """See collectGarbage in openapi.yaml."""
         request = GcRequest.from_json(self.body())
         self.reply(
-            await self.lifecycle.collect(
+            await self.lifecycle.upkeep.collect(
                 older_than_s=request.older_than_s, keep=request.keep, dry_run=request.dry_run
             )
         )

@@ -22,8 +22,8 @@ from .kernel.checkpoint import transfer
 from .kernel.checkpoint import trust as trusting
 from .kernel.checkpoint.store import CheckpointStore
 from .lifecycle.records import PausedRecords
-from .lifecycle.service import compared
 from .lifecycle.shelf import needed
+from .lifecycle.upkeep import compared
 from .server_client import Server, UnreachableError, find_kernel
 from .tables import local_time, print_json, size, table
 

@@ -26,6 +26,7 @@ from .roster import Roster
 from .run import Run
 from .shelf import CheckpointShelf
 from .state import KernelEntry
+from .upkeep import StoreUpkeep
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
 
@@ -42,6 +43,7 @@ class Lifecycle:
         self.roster = Roster(ctx, pause=self.pause, resume=self.resume, follow=self.follow)
         self.book = OperationBook()
         self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels, self._loading)
+        self.upkeep = StoreUpkeep(ctx, self.shelf, self.roster)
 
     @property
     def engines(self) -> Engines:
@@ -264,7 +266,7 @@ class Lifecycle:
         if run.operation.kind != "resume" and error is None:
             self._ctx.announcer.checkpoints(entry.id, run.result.checkpoint)
             if not self._stopping:
-                self._keep(self._prune(entry))
+                self._keep(self.upkeep.after_checkpoint(entry.id))
         elif run.operation.kind != "resume":  # its save may have died half way
             self.sweep_soon()
 
@@ -277,53 +279,10 @@ class Lifecycle:
         except Exception:  # the operation must end all the same
             self._ctx.log.exception("Cells of kernel %s were not answered", on.entry.id)
 
-    async def _prune(self, entry: KernelEntry) -> None:
-        try:
-            gone = await asyncio.to_thread(
-                self.shelf.prune, entry.id, self._ctx.settings.keep_checkpoints
-            )
-        except Exception as error:
-            self._ctx.log.warning("Old checkpoints of %s were not deleted: %s", entry.id, error)
-            return
-        for checkpoint in gone:
-            self._ctx.announcer.checkpoints(entry.id, checkpoint)
-        await self._sweep()  # also what an earlier deletion had to leave while a save ran
-
     def sweep_soon(self) -> None:
         """Remove what dead saves left in the store, in a thread; living ones are left alone."""
         if not self._stopping:
-            self._keep(self._sweep())
-
-    async def _sweep(self) -> None:
-        try:
-            freed = await asyncio.to_thread(self._ctx.store.sweep)
-            after_s = self._ctx.settings.delete_after_s
-            if after_s is not None and not self._stopping:
-                report = await self.collect(older_than_s=after_s, keep=None, dry_run=False)
-                freed += report["bytes_freed"]
-        except Exception as error:
-            self._ctx.log.warning("What is not needed was not removed from the store: %s", error)
-            return
-        if freed:
-            self._ctx.log.info("Removed %d bytes from the store", freed)
-
-    async def collect(
-        self, *, older_than_s: float | None, keep: int | None, dry_run: bool
-    ) -> dict[str, Any]:
-        """Remove what the store does not need, and old checkpoints as asked; what went."""
-        report = await asyncio.to_thread(
-            self.shelf.collect, older_than_s=older_than_s, keep=keep, dry_run=dry_run
-        )
-        if not dry_run:
-            for gone in report["checkpoints"]:
-                self._forget(gone["id"])
-        return report
-
-    def _forget(self, checkpoint: str) -> None:
-        for entry in self.roster.all():
-            if entry.checkpoint == checkpoint:
-                entry.checkpoint = None
-        self._ctx.announcer.checkpoints(None, checkpoint)
+            self._keep(self.upkeep.sweep())
 
     # -- what is asked ---------------------------------------------------------------------
 
@@ -366,25 +325,6 @@ class Lifecycle:
         if entry.survives is None:
             raise pausing.busy("The kernel cannot be asked now, and was not asked before.")
         return {"kernel": kernel_id, **entry.survives, "stale": True}
-
-    async def checkpoint_in_detail(self, checkpoint: str, kernel_id: str | None) -> dict[str, Any]:
-        """One checkpoint, and what the environment of a kernel would break: of `kernel_id`, else
-        of the kernelspec that made it. Raises as `shelf.get`, kernel_not_found."""
-        summary = await asyncio.to_thread(self.shelf.get, checkpoint)
-        manifest = await asyncio.to_thread(self._ctx.store.manifest, checkpoint)
-        if kernel_id is not None:
-            self.roster.subject(kernel_id)
-            name = self._ctx.kernels.facts(kernel_id).name
-        else:
-            name = str((summary.get("kernel") or {}).get("name") or "")
-        here = await self._ctx.kernels.environment(name, kernel_id)
-        return {**summary, **compared(manifest, here)}
-
-    async def delete_checkpoint(self, checkpoint: str) -> int:
-        """Delete a checkpoint; the bytes freed. Raises `checkpoint_in_use`."""
-        freed = await asyncio.to_thread(self.shelf.delete, checkpoint)
-        self._forget(checkpoint)
-        return freed
 
     def active(self) -> bool:
         """Whether an operation runs: the server must not stop itself now."""
@@ -439,18 +379,6 @@ class Lifecycle:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def compared(manifest: ManifestFacts, here: dict[str, Any] | None) -> dict[str, Any]:
-    """{"differences", "compared_with"} of a checkpoint and an environment; null where it is not
-    known what the kernel has."""
-    from ..kernel.checkpoint.environment import differences  # not needed for a server's start
-
-    if here is None:
-        return {"differences": None, "compared_with": None}
-    rows = differences(manifest.environment, here, manifest.modules, manifest.algorithms())
-    shown = {key: here.get(key) for key in ("python", "executable", "platform")}
-    return {"differences": rows, "compared_with": shown}
 
 
 def _table_of(manifest: ManifestFacts) -> dict[str, Any]:
