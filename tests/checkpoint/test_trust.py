@@ -199,3 +199,42 @@ def test_where_permissions_cannot_be_had_nothing_is_written_or_believed(
     assert error.reason == "checkpoint_foreign_key" and "other users" in error.message
     monkeypatch.undo()
     assert restore({}, store, "one").kept == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 200_000,
+        b"null",
+        b"\xff\xfe",
+        b'{"format": 1, "manifest": null}',
+        b'{"format": 1, "signature": {"mac": "x", "key": 5}, "manifest": {"kernel": "x"}}',
+    ],
+)
+def test_whatever_lies_where_a_manifest_should_be_is_listed_with_an_error(
+    store: CheckpointStore, data: bytes
+) -> None:
+    save({"x": 1}, store, checkpoint="good", prove=False)
+    store.directory("odd").mkdir()
+    (store.directory("odd") / "manifest.json").write_bytes(data)
+    listed = {each["id"]: each["error"] for each in store.summaries()}
+    assert listed["good"] is None and listed["odd"]["reason"].startswith("checkpoint_")
+    for work in (lambda: restore({}, store, "odd"), lambda: trust(store, "odd", altered=True)):
+        with pytest.raises(GkewsError) as caught:
+            work()
+        assert caught.value.reason.startswith("checkpoint_")
+    assert store.collect(older_than_s=0)["checkpoints"] == []
+    assert restore({}, store, "good").kept == 1
+
+
+def test_a_link_among_the_leftovers_is_removed_and_what_it_points_to_stays(
+    store: CheckpointStore, tmp_path: Path
+) -> None:
+    save({"x": 1}, store, checkpoint="good", prove=False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_bytes(b"x" * 10_000)
+    (store.root / "checkpoints" / ".saving-x").symlink_to(tmp_path / "mine")
+    (store.root / "chunks" / "zz").symlink_to(tmp_path / "mine")
+    assert store.collect()["leftovers"]["bytes"] < 1000
+    assert (tmp_path / "mine" / "file").stat().st_size == 10_000
+    assert not (store.root / "checkpoints" / ".saving-x").is_symlink()

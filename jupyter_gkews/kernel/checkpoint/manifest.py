@@ -143,7 +143,7 @@ def parse(data: bytes, key: bytes | None, where: str) -> Manifest:
         version = outer["format"]
         if not isinstance(version, int):
             raise TypeError
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise GkewsError(
             "checkpoint_damaged",
             f"The manifest of checkpoint {where} is cut off or not a manifest.",

@@ -88,7 +88,9 @@ class CheckpointStore:
             whose = unchecked(self.manifest_bytes(checkpoint))
         except GkewsError:
             whose = {}
-        kernel, notebook = (whose.get("kernel") or {}).get("id"), whose.get("notebook")
+        said = whose.get("kernel")
+        kernel = said.get("id") if isinstance(said, dict) else None
+        notebook = whose.get("notebook")
         others = [
             summary
             for summary in self.summaries()

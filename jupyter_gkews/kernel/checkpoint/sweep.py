@@ -216,6 +216,8 @@ def empty_tree(directory: Path) -> None:
 
 def tree_bytes(path: Path) -> int:
     """Bytes of the files below (or of the file)."""
+    if path.is_symlink() or not path.is_dir():
+        return _size(path)
     total = 0
     for folder, _, files in os.walk(path):
         for name in files:
@@ -223,7 +225,7 @@ def tree_bytes(path: Path) -> int:
                 total += os.lstat(os.path.join(folder, name)).st_size
             except OSError:
                 continue
-    return total if path.is_dir() else total + _size(path)
+    return total
 
 
 def _size(path: Path) -> int:

@@ -130,7 +130,9 @@ def checked(data: bytes, checkpoint: str) -> Manifest:
         fields = Manifest.__dataclass_fields__
         manifest = Manifest(**{name: value for name, value in content.items() if name in fields})
         _check_shape(manifest, checkpoint)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (
+        ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError
+    ) as error:  # fmt: skip
         raise GkewsError(
             "checkpoint_damaged",
             f"Checkpoint {checkpoint} is not whole: its manifest is not one ({error}).",
