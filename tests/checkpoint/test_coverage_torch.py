@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from .rows_shows import ROWS as SHOWS
 from .rows_torch import MORE as MORE_TORCH
 from .rows_torch_programs import MORE as MORE_PROGRAMS
 from .rows_torch_programs import ROWS as PROGRAMS
 
-FAMILIES = {"programs": PROGRAMS}
+FAMILIES = {"programs": PROGRAMS, "shows": SHOWS}
 LONG = {"torch (long)": MORE_TORCH, "programs (long)": MORE_PROGRAMS}
 
 

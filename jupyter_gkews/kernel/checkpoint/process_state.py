@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from . import forked, library_state, rebuilders, shell_state, torch_process, zygote
+from .rebuilders import figures, widgets
 
 #: Names whose values are never written.
 _SECRET = re.compile(
@@ -73,6 +74,8 @@ def capture() -> Captured:
         got.row("recursion limit", "kept", str(limit))
     got.objects["libraries"] = library_state.capture(got.row)
     got.objects["torch"] = torch_process.capture()
+    got.objects["figures"] = figures.capture()
+    got.objects["widgets"] = widgets.capture()
     got.objects["shell"] = shell_state.capture(got.row)
     library_state.tell_what_is_not_kept(got.row)
     got.objects["rebuilders"] = rebuilders.capture(got.row)
@@ -280,4 +283,6 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
         problems += shell_state.apply(shell)
     problems += rebuilders.put_back(objects.get("rebuilders"))
     torch_process.apply(objects.get("torch"))
+    figures.apply(objects.get("figures"))
+    problems += widgets.apply(objects.get("widgets"))
     return problems

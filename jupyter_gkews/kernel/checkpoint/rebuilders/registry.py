@@ -52,6 +52,9 @@ FAMILIES: dict[str, str] = {
     "data_loaders": "torch.utils.data.dataloader",
     "compiled": "torch.jit",
     "distributed": "torch.distributed",
+    "summaries": "torch.utils.tensorboard.writer",
+    "figures": "matplotlib.figure",
+    "widgets": "comm",
     "operators": "torch._ops",
 }
 
