@@ -55,8 +55,8 @@ loc = threading.local(); loc.x = 5""",
 assert not l.locked() and held.locked() and e.is_set() and q.get() == 1 and q.get() == [2] and q.empty()
 r.release(); r.release()
 assert s.acquire(blocking=False) and s.acquire(blocking=False) and not s.acquire(blocking=False)
-with c: c.notify_all()""",
-        "lost": ["loc"],
+with c: c.notify_all()
+assert loc.x == 5""",
     },
     "what_runs_is_lost_and_named": {
         "setup": """
@@ -175,19 +175,16 @@ assert not torch.equal(model(x), want)
 parametrize.remove_parametrizations(layer, 'bias')
 assert isinstance(layer.bias, torch.nn.Parameter)""",
     },
-    "connections_and_iterators": {
+    "iterators_of_data_loaders": {
         "setup": """
-import sqlite3, torch
-db = sqlite3.connect('mine.db')
-cursor = db.cursor()
+import torch
 loader = torch.utils.data.DataLoader(list(range(4)))
 steps = iter(loader); next(steps)""",
         "check": """
 reasons = {l['name']: l['reason'] for l in report.lost}
-assert reasons['db'].startswith('a database connection: ') and 'connect' in reasons['cursor']
 assert reasons['steps'].startswith('an iterator of a DataLoader in mid-epoch: ')
 assert len(list(loader)) == 4""",
-        "lost": ["db", "cursor", "steps"],
+        "lost": ["steps"],
     },
     "settings_of_libraries": {
         "setup": """

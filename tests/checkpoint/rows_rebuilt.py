@@ -260,4 +260,286 @@ shared[0:8] = np.float64(8).tobytes(); assert np.frombuffer(ro, 'f8')[0] == 8 an
 assert cow[0:3] == b'abc' and np.fromfile('n.bin', 'f8')[512] == 512
 assert anonymous.read(4) == b'ello' and len(anonymous) == 5000 and closed.closed""",
     },
+    "locks_conditions_barriers": {
+        "setup": """
+import threading
+lock = threading.Lock(); lock.acquire(); same = [lock]
+rlock = threading.RLock(); rlock.acquire()
+event = threading.Event()
+bounded = threading.BoundedSemaphore(2); bounded.acquire()
+condition = threading.Condition(lock2 := threading.Lock())
+barrier = threading.Barrier(2); broken = threading.Barrier(2); broken.abort()
+class Mine(threading.Semaphore):
+    tag = 'mine'
+mine = Mine(4); mine.extra = [lock]
+waiter = threading.Thread(target=lambda: (condition.acquire(), condition.wait()), daemon=True); waiter.start()
+at_barrier = threading.Thread(target=barrier.wait, daemon=True); at_barrier.start()
+other = threading.RLock()
+def hold(): other.acquire(); event.wait()
+holder = threading.Thread(target=hold, daemon=True, name='holder'); holder.start()
+import time
+while not (condition._waiters and barrier.n_waiting and 'count=1' in repr(other)): time.sleep(.01)""",
+        "check": """
+import threading
+assert lock.locked() and same[0] is lock and mine.extra[0] is lock and type(mine).tag == 'mine'
+lock.release(); rlock.release(); bounded.release()
+try: bounded.release()
+except ValueError: pass
+else: assert False
+assert condition._lock is lock2
+heard = []
+def listen():
+    with condition: heard.append(condition.wait(20))
+t = threading.Thread(target=listen); t.start()
+while not condition._waiters: pass
+with condition: condition.notify()
+t.join(20); assert heard == [True], 'the notify went to a thread that is gone'
+met = threading.Thread(target=barrier.wait); met.start(); barrier.wait(20); met.join()
+assert broken.broken and other.acquire(timeout=1) and sum(mine.acquire(blocking=False) for _ in range(9)) == 4
+reasons = {l['name']: l['reason'] for l in report.lost}
+assert "'holder' was running" in reasons['holder']
+told = {r['name']: r['reason'] for r in report.rebuilt_details}
+assert 'release it yourself' in told['lock'] and 'free again' in told['other'] and 'barrier' in told['barrier']""",
+        "lost": ["waiter", "at_barrier", "holder"],
+    },
+    "queues": {
+        "setup": """
+import queue, threading, time
+fifo = queue.Queue(5); fifo.put('a'); fifo.put(fifo); fifo.put([1]); fifo.get()
+lifo = queue.LifoQueue(); lifo.put(1); lifo.put(2)
+prio = queue.PriorityQueue(); prio.put((3, 'c')); prio.put((1, 'a'))
+simple = queue.SimpleQueue(); item = ['x']; simple.put(item); simple.put(simple)
+class Named(queue.Queue):
+    def __init__(self, name): super().__init__(2); self.name = name
+named = Named('n'); named.put(item)
+waited = queue.Queue()
+worker = threading.Thread(target=waited.get, daemon=True); worker.start()
+while not waited.not_empty._waiters: time.sleep(.01)""",
+        "check": """
+import threading
+assert fifo.get(timeout=1) is fifo and fifo.get(timeout=1) == [1] and fifo.maxsize == 5 and fifo.unfinished_tasks == 3
+for _ in range(3): fifo.task_done()
+fifo.join(); assert lifo.get() == 2 and lifo.get() == 1 and prio.get() == (1, 'a') and prio.get() == (3, 'c')
+assert simple.get() is item and simple.get() is simple and simple.empty()
+assert named.name == 'n' and named.get() is item and named.maxsize == 2
+got = []
+t = threading.Thread(target=lambda: got.append(waited.get(timeout=20))); t.start()
+while not waited.not_empty._waiters: pass
+waited.put('hello'); t.join(20); assert got == ['hello']""",
+        "lost": ["worker"],
+    },
+    "threads_pools_futures_processes": {
+        "setup": """
+import concurrent.futures as cf, multiprocessing, multiprocessing.pool, subprocess, sys, threading
+ran = []
+todo = threading.Thread(target=ran.append, args=(1,), name='todo', daemon=True)
+class Work(threading.Thread):
+    def __init__(self, n): super().__init__(); self.n = n; self.result = None
+    def run(self): self.result = self.n * 2
+ended = Work(21); ended.start(); ended.join()
+later = Work(4)
+timer = threading.Timer(1000, ran.append, [2])
+main = threading.main_thread()
+class Store(threading.local):
+    def __init__(self, base): self.base = base
+store = Store(7); store.mine = [1]
+def init(x): local.x = x
+local = threading.local()
+pool = cf.ThreadPoolExecutor(2, 'name', init, (5,)); ok = pool.submit(lambda: local.x); ok.result()
+closed = cf.ThreadPoolExecutor(1); closed.shutdown()
+failed = pool.submit(int, 'x'); failed.exception()
+stopped = cf.Future(); stopped.cancel()
+processes = cf.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context('fork'))
+threads = multiprocessing.pool.ThreadPool(2); threads.map(abs, [1])
+forked = multiprocessing.Pool(1); forked.terminate(); forked.join()
+bad = subprocess.Popen([sys.executable, '-c', 'import sys; sys.exit(3)']); bad.wait()
+unseen = subprocess.Popen([sys.executable, '-c', 'import sys; sys.exit(4)'])
+import os; os.waitid(os.P_PID, unseen.pid, os.WEXITED | os.WNOWAIT)
+done = subprocess.run([sys.executable, '-c', 'print(1)'], capture_output=True, text=True)
+runs = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)
+import atexit; atexit.register(runs.kill)""",
+        "check": """
+import threading
+todo.start(); todo.join(10); assert ran == [1] and todo.name == 'todo' and todo.daemon
+assert ended.result == 42 and not ended.is_alive() and ended.ident is not None; ended.join()
+later.start(); later.join(); assert later.result == 8 and timer.interval == 1000 and main is threading.main_thread()
+try: ended.start()
+except RuntimeError: pass
+else: assert False
+assert store.mine == [1] and store.base == 7
+seen = []
+t = threading.Thread(target=lambda: seen.append(store.base)); t.start(); t.join(); assert seen == [7]
+assert ok.result() == 5 and pool.submit(lambda: local.x).result() == 5 and pool._thread_name_prefix == 'name'
+assert isinstance(failed.exception(), ValueError) and stopped.cancelled()
+try: closed.submit(abs, 1)
+except RuntimeError: pass
+else: assert False
+assert processes.submit(pow, 2, 5).result() == 32 and threads.map(abs, [-1, -2]) == [1, 2]
+assert bad.returncode == 3 and bad.wait() == 3 and unseen.poll() == 4 and done.stdout == '1\\n'
+reasons = {l['name']: l['reason'] for l in report.lost}
+assert 'input()' in reasons['runs'] and 'pool' in reasons['forked']
+pool.shutdown(); processes.shutdown(); threads.terminate()""",
+        "lost": ["runs", "forked"],
+    },
+    "asyncio_and_context_variables": {
+        "setup": """
+import asyncio, contextvars
+var = contextvars.ContextVar('var', default='d'); unset = contextvars.ContextVar('unset')
+token = var.set(['mine']); context = contextvars.copy_context(); context.run(unset.set, 3)
+async def work():
+    global lock, event, queue, task, error, waiting, semaphore, condition, future
+    lock = asyncio.Lock(); await lock.acquire()
+    event = asyncio.Event(); event.set()
+    queue = asyncio.Queue(3); await queue.put('a'); await queue.put('b')
+    semaphore = asyncio.Semaphore(2); await semaphore.acquire()
+    condition = asyncio.Condition()
+    waiting = asyncio.ensure_future(condition_wait())
+    getter = asyncio.ensure_future(asyncio.Queue().get())
+    async def value(): return [42]
+    async def fail(): raise KeyError('no')
+    task = asyncio.ensure_future(value()); error = asyncio.ensure_future(fail())
+    await asyncio.wait([task, error]); await asyncio.sleep(0)
+    future = asyncio.get_running_loop().create_future()
+    getter.cancel()
+async def condition_wait():
+    async with condition: await condition.wait()
+loop = asyncio.new_event_loop(); loop.run_until_complete(work())""",
+        "check": """
+import asyncio
+assert var.get() == ['mine'] and unset.get('none') == 'none' and context[unset] == 3 and context[var] is var.get()
+import contextvars
+assert contextvars.Context().run(var.get) == 'd' and var.name == 'var'
+assert task.result() == [42] and isinstance(error.exception(), KeyError)
+async def use():
+    assert lock.locked(); lock.release(); await asyncio.wait_for(lock.acquire(), 5)
+    assert event.is_set() and await queue.get() == 'a' and await queue.get() == 'b' and queue.maxsize == 3
+    await semaphore.acquire(); assert semaphore.locked()
+    async with condition: condition.notify_all()
+    return await task
+assert asyncio.run(use()) == [42]""",
+        "lost": ["token", "loop", "waiting", "future"],
+    },
+    "small_objects_of_the_standard_library": {
+        "setup": """
+import ctypes, os, random, struct, weakref, hashlib, zlib, re, array, decimal, operator, string, typing, zoneinfo, ipaddress, argparse, select, selectors
+import http.cookiejar, email.message, xml.etree.ElementTree as ET, xml.dom.minidom
+packed = struct.Struct('<id'); system = random.SystemRandom(); rnd = random.Random(3); rnd.random(); want = rnd.getstate()
+open('entry', 'w').close(); entry = next(e for e in os.scandir('.') if e.name == 'entry')
+class Owner: pass
+owner = Owner(); calls = []
+final = weakref.finalize(owner, calls.append, 'bye'); dead = weakref.finalize(owner, calls.append, 1); dead.detach()
+libc = ctypes.CDLL(None); strlen = libc.strlen; strlen.restype = ctypes.c_size_t; strlen.argtypes = [ctypes.c_char_p]
+compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda x: x + 1)
+digest = hashlib.sha256(b'x'); compressor = zlib.compressobj(); poll = select.epoll(); selector = selectors.DefaultSelector(); scan = os.scandir('.')
+pattern = re.compile('a(b)', re.I); match = pattern.search('xAB'); arr = array.array('d', [1, 2])
+context = decimal.Context(prec=5); getter = operator.itemgetter(1, 2); template = string.Template('$a'); kind = typing.Optional[typing.List[int]]
+zone = zoneinfo.ZoneInfo('Europe/Berlin'); net = ipaddress.ip_network('10.0.0.0/8')
+parser = argparse.ArgumentParser(prog='p'); parser.add_argument('--n', type=int)
+jar = http.cookiejar.CookieJar(); mail = email.message.EmailMessage(); mail['Subject'] = 's'; mail.set_content('c')
+tree = ET.fromstring('<a><b x="1"/></a>'); child = tree[0]; dom = xml.dom.minidom.parseString('<a><b/></a>')
+ok = [1]""",
+        "check": """
+import ctypes, weakref
+assert packed.unpack(packed.pack(1, 2.0)) == (1, 2.0) and 0 <= system.random() < 1 and rnd.getstate() == want
+assert entry.name == 'entry' and entry.is_file() and final.alive and not dead.alive
+del owner
+import gc; report.values = None; gc.collect()
+assert calls == ['bye'] and not final.alive
+assert strlen(b'four') == 4 and libc.strlen is strlen and compare(4) == 5
+assert pattern.match('AB') and arr.tolist() == [1, 2] and context.prec == 5 and getter('abc') == ('b', 'c')
+assert template.substitute(a=1) == '1' and zone.key == 'Europe/Berlin' and net.num_addresses == 2 ** 24
+assert parser.parse_args(['--n', '3']).n == 3 and len(jar) == 0 and mail['Subject'] == 's' and mail.get_content() == 'c\\n'
+assert tree[0] is child and child.get('x') == '1' and dom.documentElement.tagName == 'a' and ok == [1]
+reasons = {l['name']: l['reason'] for l in report.lost}
+assert all(reasons.values())""",
+        "lost": ["digest", "compressor", "poll", "selector", "scan", "match"],
+    },
+    "loggers": {
+        "setup": """
+import logging, logging.config, logging.handlers, queue, sys
+logging.config.dictConfig({'version': 1, 'disable_existing_loggers': False, 'handlers': {'f': {'class': 'logging.FileHandler', 'filename': 'conf.log'}}, 'loggers': {'conf': {'handlers': ['f'], 'level': 'INFO', 'propagate': False}}})
+logging.getLogger('conf').info('c1')
+logging.basicConfig(filename='root.log', level=logging.INFO, format='%(levelname)s:%(message)s')
+logging.info('root before')
+rotating = logging.getLogger('app.rotating'); rotating.propagate = False
+rotating.addHandler(logging.handlers.RotatingFileHandler('rot.log', maxBytes=30, backupCount=2)); rotating.warning('r1')
+timed = logging.handlers.TimedRotatingFileHandler('timed.log', when='D', delay=True)
+del rotating
+once = logging.FileHandler('once.log', 'w'); once.setFormatter(logging.Formatter('<%(message)s>')); once.set_name('once')
+class Only(logging.Filter):
+    def filter(self, record): return 'no' not in record.getMessage()
+once.addFilter(Only())
+child = logging.getLogger('app.child'); child.addHandler(once); child.setLevel(logging.DEBUG); child.propagate = False; child.debug('one')
+memory = logging.handlers.MemoryHandler(10, target=once, flushLevel=logging.CRITICAL); parent = logging.getLogger('app'); parent.addHandler(memory); parent.propagate = False
+parent.info('held'); parent.disabled = False
+off = logging.getLogger('app.off'); off.disabled = True
+records = queue.Queue(); sent = logging.getLogger('sent'); sent.propagate = False; sent.addHandler(logging.handlers.QueueHandler(records)); sent.setLevel(10)
+target = logging.FileHandler('target.log'); listener = logging.handlers.QueueListener(records, target); listener.start()
+class Mine(logging.Handler):
+    def __init__(self): super().__init__(); self.seen = []
+    def emit(self, record): self.seen.append(record.getMessage())
+mine = Mine(); loud = logging.getLogger('loud'); loud.addHandler(mine); loud.propagate = False; loud.warning('m1')
+adapter = logging.LoggerAdapter(loud, {'a': 1})
+out = logging.StreamHandler(sys.stdout); logging.getLogger('urllib3').setLevel(logging.ERROR)
+logging.addLevelName(25, 'NOTE')""",
+        "check": """
+import logging, sys
+assert report.lost == [] and report.process == [], (report.lost, report.process)
+logging.info('root after'); logging.debug('never')
+assert open('root.log').read() == 'INFO:root before\\nINFO:root after\\n' and len(logging.getLogger().handlers) == 1
+r = logging.getLogger('app.rotating'); r.warning('r2'); r.warning('x' * 40); r.warning('r3')
+assert open('rot.log.1').read().startswith('xxx') and open('rot.log').read() == 'r3\\n' and 'r1\\nr2' in open('rot.log.2').read()
+child.debug('two'); child.debug('no'); assert open('once.log').read() == '<one>\\n<two>\\n'
+assert logging.getHandlerByName('once') is once if hasattr(logging, 'getHandlerByName') else True
+memory.flush(); assert open('once.log').read().endswith('<held>\\n') and memory.target is once
+assert off.disabled and logging.getLogger('app.child').parent is parent
+sent.info('by queue'); listener.stop(); assert open('target.log').read() == 'by queue\\n'
+logging.getLogger('conf').info('c2'); assert open('conf.log').read() == 'c1\\nc2\\n' and not logging.getLogger('conf').propagate
+adapter.warning('m2'); assert mine.seen == ['m1', 'm2'] and adapter.logger is loud
+assert out.stream is sys.stdout and logging.getLogger('urllib3').level == logging.ERROR
+timed.emit(logging.makeLogRecord({'msg': 't'})); assert open('timed.log').read() == 't\\n'
+for h in logging.getLogger().handlers[:]: logging.getLogger().removeHandler(h); h.close()
+logging.getLogger().setLevel(logging.WARNING)""",
+    },
+    "sqlite": {
+        "setup": """
+import sqlite3
+db = sqlite3.connect('mine.db', isolation_level=None, detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES, check_same_thread=False, timeout=9)
+db.execute('CREATE TABLE t (n INTEGER, d TEXT)'); db.executemany('INSERT INTO t VALUES (?, ?)', [(i, str(i)) for i in range(5)])
+db.execute('PRAGMA foreign_keys = ON'); db.row_factory = sqlite3.Row
+db.execute("ATTACH 'other.db' AS other"); db.execute('CREATE TABLE other.o (x)'); db.execute('INSERT INTO other.o VALUES (7)')
+rows = db.execute('SELECT n, d AS "a b" FROM t').fetchall(); cursor = db.execute('SELECT * FROM t'); cursor.fetchone()
+memory = sqlite3.connect(':memory:'); memory.execute('CREATE TABLE m (x)'); memory.execute('INSERT INTO m VALUES (1)'); memory.commit()
+memory.execute('INSERT INTO m VALUES (2)')
+memory.create_function('twice', 1, lambda x: 2 * x); memory.text_factory = bytes
+open_work = sqlite3.connect('work.db'); open_work.execute('CREATE TABLE w (x)'); open_work.commit(); open_work.execute('INSERT INTO w VALUES (1)')
+read_only = sqlite3.connect('file:mine.db?mode=ro', uri=True)
+class Mine(sqlite3.Connection):
+    tag = None
+mine = sqlite3.connect('mine.db', factory=Mine); mine.tag = [rows]
+closed = sqlite3.connect(':memory:'); closed.close()""",
+        "check": """
+import sqlite3, threading
+assert report.lost == [], report.lost
+assert [tuple(r) for r in db.execute('SELECT n FROM t')] == [(i,) for i in range(5)] and db.isolation_level is None
+assert db.row_factory is sqlite3.Row and db.execute('PRAGMA foreign_keys').fetchone()[0] == 1 and db.execute('PRAGMA busy_timeout').fetchone()[0] == 9000
+assert db.execute('SELECT x FROM other.o').fetchone()['x'] == 7
+assert rows[2]['a b'] == '2' and rows[2].keys() == ['n', 'a b'] and type(rows[0]) is sqlite3.Row and len(rows) == 5
+assert cursor.connection is db and cursor.execute('SELECT 1').fetchone()[0] == 1
+got = []
+t = threading.Thread(target=lambda: got.append(db.execute('SELECT 1').fetchone()[0])); t.start(); t.join(); assert got == [1]
+sqlite3.register_converter('mark', lambda raw: 'marked'); assert db.execute("SELECT 1 AS 'x [mark]'").fetchone()[0] == 'marked'
+assert memory.execute('SELECT x FROM m').fetchall() == [(1,), (2,)] and memory.text_factory is bytes
+assert open_work.execute('SELECT count(*) FROM w').fetchone() == (0,) and not open_work.in_transaction
+try: read_only.execute('DELETE FROM t')
+except sqlite3.OperationalError as error: assert 'readonly' in str(error)
+else: assert False
+assert type(mine) is Mine and mine.tag[0] is rows and mine.execute('SELECT count(*) FROM t').fetchone() == (5,)
+try: closed.execute('SELECT 1')
+except sqlite3.ProgrammingError: pass
+else: assert False
+told = {r['name']: r['reason'] for r in report.rebuilt_details}
+assert 'uncommitted' in told['open_work'] and 'twice' in told['memory'] and 'rolled back' in told['memory'] and 'run again' in told['cursor']
+for each in (db, memory, open_work, read_only, mine): each.close()""",
+    },
 }

@@ -17,6 +17,11 @@ from typing import Any
 from .placeholders import Loss
 
 _CANNOT = "it could not be kept"
+_STREAM = "what it holds of its stream cannot be read: begin the stream again"
+_ENDS = "it ends with its process: make it again"
+_CHILD = "a child process does not outlive the kernel"
+_BETWEEN = "what processes share ends with them: make it again"
+_CLIENT = "its connections end with the process: make it again"
 
 #: type -> (what it is, why it cannot be kept). Looked up along the type's bases.
 KINDS: dict[type, tuple[str, str]] = {
@@ -36,14 +41,39 @@ KINDS: dict[type, tuple[str, str]] = {
 
 #: The same for types of packages that may not be there, by module and name.
 KINDS_BY_NAME: dict[tuple[str, str], tuple[str, str]] = {
-    ("sqlite3", "Connection"): (
-        "a database connection",
-        "a connection ends with its process; what was committed is in the database: connect again",
+    ("sqlite3", "Blob"): ("an open blob of a database", "it ends with its connection"),
+    ("_hashlib", "HASH"): (
+        "a hash in the middle of its input",
+        "its state cannot be read: keep its digest, or feed it again",
     ),
-    ("sqlite3", "Cursor"): (
-        "a cursor of a database connection",
-        "it ends with its connection: connect and run the query again",
+    ("_hashlib", "HMAC"): ("a keyed hash", "its state cannot be read: feed it again"),
+    ("zlib", "Compress"): ("a compressor", _STREAM),
+    ("zlib", "Decompress"): ("a decompressor", _STREAM),
+    ("_bz2", "BZ2Compressor"): ("a compressor", _STREAM),
+    ("_bz2", "BZ2Decompressor"): ("a decompressor", _STREAM),
+    ("_lzma", "LZMACompressor"): ("a compressor", _STREAM),
+    ("_lzma", "LZMADecompressor"): ("a decompressor", _STREAM),
+    ("select", "epoll"): ("a set of polled descriptors", _ENDS),
+    ("select", "poll"): ("a set of polled descriptors", _ENDS),
+    ("selectors", "_BaseSelectorImpl"): ("a selector", _ENDS),
+    ("posix", "ScandirIterator"): ("a walk through a folder", "it is not finished: begin again"),
+    ("re", "Match"): ("a match of a regular expression", "Python cannot make one: match again"),
+    ("multiprocessing.pool", "Pool"): (
+        "a pool of processes",
+        "its processes end with the kernel: make it again",
     ),
+    ("multiprocessing.process", "BaseProcess"): ("a child process", _CHILD),
+    ("multiprocessing.managers", "BaseManager"): ("a manager of shared objects", _CHILD),
+    ("multiprocessing.managers", "BaseProxy"): ("an object in a manager's process", _CHILD),
+    ("multiprocessing.queues", "Queue"): ("a queue between processes", _BETWEEN),
+    ("multiprocessing.queues", "SimpleQueue"): ("a queue between processes", _BETWEEN),
+    ("multiprocessing.synchronize", "SemLock"): ("a lock between processes", _BETWEEN),
+    ("multiprocessing.connection", "_ConnectionBase"): ("a connection to a process", _BETWEEN),
+    ("ssl", "SSLContext"): ("a TLS context", "it may hold private keys, which are not written"),
+    ("httpx", "BaseClient"): ("an HTTP client", _CLIENT),
+    ("httpx._client", "BaseClient"): ("an HTTP client", _CLIENT),
+    ("aiohttp.client", "ClientSession"): ("an HTTP client", _CLIENT),
+    ("tkinter", "Misc"): ("a window", "what is on a screen ends with its process"),
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter"): (
         "an iterator of a DataLoader in mid-epoch",
         "its place in the data cannot be told; the DataLoader begins a new epoch with iter()",

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Callable
 
+from .rebuilders import context_variables
+
 State = dict[str, Any]
 #: Adds a row of `survives`: what, fate, reason.
 AddRow = Callable[[str, str, "str | None"], None]
@@ -37,7 +39,9 @@ class Start:
 
 
 def _now() -> Start:
-    handlers = frozenset(map(id, logging.getLogger().handlers))
+    named = logging.Logger.manager.loggerDict.values()
+    loggers = [logging.getLogger(), *(each for each in named if isinstance(each, logging.Logger))]
+    handlers = frozenset(id(handler) for logger in loggers for handler in logger.handlers)
     return Start(frozenset(vars(builtins)), handlers, sys.getrecursionlimit())
 
 
@@ -301,21 +305,14 @@ def apply_in_context() -> None:
         name, state = _pending.popitem()
         with contextlib.suppress(Exception):  # it went well, or was told, a moment ago
             LIBRARIES[name][2](sys.modules[name], state)
+    context_variables.apply_in_context()
 
 
 # ---- what is only told ----
 
 
 def tell_what_is_not_kept(add_row: AddRow) -> None:
-    """Rows for handlers of the root logger, the user's own modules and new builtins."""
-    handlers = [h for h in logging.getLogger().handlers if id(h) not in start.handlers]
-    if handlers:
-        names = ", ".join(type(handler).__name__ for handler in handlers)
-        add_row(
-            "root logger: handlers",
-            "lost",
-            f"{names}: add them again, or keep the root logger in a variable",
-        )
+    """Rows for the user's own modules and new builtins."""
     added = sorted(name for name in vars(builtins) if name not in start.builtins and name != "_")
     added = [name for name in added if not name.startswith("__") and name not in _IPYTHONS]
     if added:

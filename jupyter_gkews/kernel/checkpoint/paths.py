@@ -77,6 +77,10 @@ def _path(queue: list[tuple[Any, int, str]], position: int) -> str:
     return "".join(steps)
 
 
+#: Attributes that a rebuilt object leaves behind: who waited for it, and in which event loop.
+_LEFT = frozenset(("_loop", "_waiters", "_getters", "_putters"))
+_LEAVING = ("asyncio.", "threading", "queue")
+
 _ATOMS = (int, float, complex, str, bytes, type(None), types.ModuleType, type)
 
 
@@ -101,5 +105,6 @@ def _parts(obj: Any) -> list[tuple[Any, str]]:
     except Exception:  # a property of that name, a lazy object of C
         return parts
     if isinstance(attributes, dict):
-        parts += [(part, f".{name}") for name, part in attributes.items()]
+        left = _LEFT if any(b.__module__.startswith(_LEAVING) for b in cls.__mro__) else ()
+        parts += [(part, f".{name}") for name, part in attributes.items() if name not in left]
     return parts

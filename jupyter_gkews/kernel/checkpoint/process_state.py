@@ -78,7 +78,7 @@ def capture() -> Captured:
     got.objects["widgets"] = widgets.capture()
     got.objects["shell"] = shell_state.capture(got.row)
     library_state.tell_what_is_not_kept(got.row)
-    got.objects["rebuilders"] = rebuilders.capture(got.row)
+    got.objects["rebuilders"] = rebuilders.capture(got.row, library_state.start.handlers)
     _running(got)
     return got
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, overload
 
 from ..placeholders import Lost, loss_of
 from ..reduction import one_line
+from . import loggers
 from .interface import (
     STOOD_IN,
     CannotKeepError,
@@ -42,11 +43,17 @@ FAMILIES: dict[str, str] = {
     "files": "",
     "temporary_files": "",
     "synchronisation": "",
+    "queues": "",
+    "threads": "",
     "pools": "",
+    "asynchronous": "asyncio",
+    "context_variables": "",
+    "small_objects": "",
     "loggers": "",
     "memory_maps": "mmap",
     "compressed_files": "",
     "tables": "csv",
+    "databases": "sqlite3",
     "progress_bars": "tqdm",
     "optimizers": "torch.optim",
     "data_loaders": "torch.utils.data.dataloader",
@@ -229,19 +236,25 @@ def _checked(kind: Any) -> Kind:
 # ---- with the process: looked up before a save, registered again after a restore ----
 
 
-def capture(add_row: Callable[[str, str, str | None], None]) -> list[tuple[Kind, Rebuilder]]:
+def capture(
+    add_row: Callable[[str, str, str | None], None], start: frozenset[int] = frozenset()
+) -> dict[str, Any]:
     """Look at packages' entry points; a row for each that is broken. Returns what cells have
-    registered, to be saved with the process."""
+    registered, and the loggers that they have set up, to be saved with the process. `start`: ids
+    of handlers of loggers that were there before the first cell."""
     _look_for_entry_points()
     for name, problem in _problems.items():
         add_row(f"rebuilder {name}", "lost", problem)
-    return [(entry.kind, entry.rebuilder) for entry in _registered.values()]
+    registered = [(entry.kind, entry.rebuilder) for entry in _registered.values()]
+    return {"registered": registered, "loggers": loggers.capture(add_row, start)}
 
 
 def put_back(saved: Any) -> list[str]:
     """Register again what `capture` returned. Returns sentences about what could not be."""
-    problems = []
-    for kind, rebuilder in saved if isinstance(saved, list) else ():
+    if not isinstance(saved, dict):
+        return []
+    problems = loggers.put_back(saved.get("loggers"))
+    for kind, rebuilder in saved.get("registered", ()):
         lost = next((each for each in (kind, rebuilder) if isinstance(each, Lost)), None)
         if lost is not None:
             problems.append(f"a rebuilder for {kind!r}: {loss_of(lost).reason}")
