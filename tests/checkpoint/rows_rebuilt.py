@@ -38,6 +38,7 @@ lb = open('m_lb', 'w', buffering=1); lb.write('a')
 wt = io.TextIOWrapper(open('m_wt', 'wb'), write_through=True)
 layers = [r.buffer, r.buffer.raw]
 null = open(os.devnull, 'w')
+import codecs; old = codecs.open('m_r', 'r', 'utf-8'); old.readline()
 text_of_bytes = io.TextIOWrapper(io.BytesIO(b'one\\ntwo\\n')); text_of_bytes.readline()
 sio = io.StringIO('abc'); sio.read(1); bio = io.BytesIO(b'abc'); bio.read(2)
 before = {n: open(n, 'rb').read() for n in os.listdir('.') if n.startswith('m_') and os.path.isfile(n)}
@@ -64,6 +65,7 @@ assert utf16.readline() == 'cd\\n'; utf16.write('e'); utf16.flush(); assert open
 lb.write('b\\n'); assert open('m_lb').read() == 'ab\\n' and lb.line_buffering
 wt.write('now'); wt.buffer.flush(); assert wt.write_through and open('m_wt').read() == 'now'
 null.write('x'); null.flush()
+assert old.readline() == 'line2\\n' and old.readline() == 'line3\\n'; old.close()
 assert text_of_bytes.readline() == 'two\\n' and sio.read() == 'bc' and bio.read() == b'c'
 for each in (rp, wp, xb, rb, rpb, raw, by_fd, by_path, by_bytes, latin, universal, verbatim, cr, utf16, lb, wt, r, null): each.close()""",
     },
@@ -351,6 +353,9 @@ failed = pool.submit(int, 'x'); failed.exception()
 stopped = cf.Future(); stopped.cancel()
 processes = cf.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context('fork'))
 threads = multiprocessing.pool.ThreadPool(2); threads.map(abs, [1])
+from multiprocessing.shared_memory import SharedMemory
+shared = SharedMemory(create=True, size=16); shared.buf[0] = 5
+import atexit; atexit.register(shared.unlink)
 forked = multiprocessing.Pool(1); forked.terminate(); forked.join()
 bad = subprocess.Popen([sys.executable, '-c', 'import sys; sys.exit(3)']); bad.wait()
 unseen = subprocess.Popen([sys.executable, '-c', 'import sys; sys.exit(4)'])
@@ -377,9 +382,10 @@ else: assert False
 assert processes.submit(pow, 2, 5).result() == 32 and threads.map(abs, [-1, -2]) == [1, 2]
 assert bad.returncode == 3 and bad.wait() == 3 and unseen.poll() == 4 and done.stdout == '1\\n'
 reasons = {l['name']: l['reason'] for l in report.lost}
+assert 'copy it' in reasons['shared']
 assert 'input()' in reasons['runs'] and 'pool' in reasons['forked']
 pool.shutdown(); processes.shutdown(); threads.terminate()""",
-        "lost": ["runs", "forked"],
+        "lost": ["runs", "forked", "shared"],
     },
     "asyncio_and_context_variables": {
         "setup": """
@@ -513,7 +519,9 @@ memory = sqlite3.connect(':memory:'); memory.execute('CREATE TABLE m (x)'); memo
 memory.execute('INSERT INTO m VALUES (2)')
 memory.create_function('twice', 1, lambda x: 2 * x); memory.text_factory = bytes
 open_work = sqlite3.connect('work.db'); open_work.execute('CREATE TABLE w (x)'); open_work.commit(); open_work.execute('INSERT INTO w VALUES (1)')
-read_only = sqlite3.connect('file:mine.db?mode=ro', uri=True)
+with sqlite3.connect('ro.db') as ro: ro.execute('CREATE TABLE t (x)')
+ro.close(); del ro
+read_only = sqlite3.connect('file:ro.db?mode=ro', uri=True)
 class Mine(sqlite3.Connection):
     tag = None
 mine = sqlite3.connect('mine.db', factory=Mine); mine.tag = [rows]

@@ -21,6 +21,7 @@ _STREAM = "what it holds of its stream cannot be read: begin the stream again"
 _ENDS = "it ends with its process: make it again"
 _CHILD = "a child process does not outlive the kernel"
 _BETWEEN = "what processes share ends with them: make it again"
+_SHARED = "it ends with the processes that share it: copy it before"
 _CLIENT = "its connections end with the process: make it again"
 
 #: type -> (what it is, why it cannot be kept). Looked up along the type's bases.
@@ -67,6 +68,8 @@ KINDS_BY_NAME: dict[tuple[str, str], tuple[str, str]] = {
     ("multiprocessing.managers", "BaseProxy"): ("an object in a manager's process", _CHILD),
     ("multiprocessing.queues", "Queue"): ("a queue between processes", _BETWEEN),
     ("multiprocessing.queues", "SimpleQueue"): ("a queue between processes", _BETWEEN),
+    ("multiprocessing.shared_memory", "SharedMemory"): ("shared memory", _SHARED),
+    ("multiprocessing.shared_memory", "ShareableList"): ("a list in shared memory", _SHARED),
     ("multiprocessing.synchronize", "SemLock"): ("a lock between processes", _BETWEEN),
     ("multiprocessing.connection", "_ConnectionBase"): ("a connection to a process", _BETWEEN),
     ("ssl", "SSLContext"): ("a TLS context", "it may hold private keys, which are not written"),

@@ -111,7 +111,8 @@ def _database(writer: GraphWriter, connection: Any, name: str, path: str) -> tup
 
 
 def _read_only(path: str) -> bool:
-    """Whether this process has the file open for nothing but reading."""
+    """Whether this process has the file open for nothing but reading. SQLite does not tell it of
+    a connection; where another one may write, both come back able to."""
     found = []
     try:
         for number in os.listdir("/proc/self/fd"):

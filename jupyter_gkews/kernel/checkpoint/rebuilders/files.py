@@ -6,6 +6,7 @@ The constructors are named in graph.pkl: add, never change.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -14,6 +15,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
+from .. import rebuild
 from ..placeholders import Lost
 from . import contents
 from .interface import CannotKeepError, Handler, Reduced
@@ -40,6 +42,12 @@ def handlers() -> dict[type, Handler]:
         **dict.fromkeys(_BUFFERED, reduce_buffered),
         io.FileIO: reduce_raw,
     }
+
+
+def base_handlers() -> dict[type, Handler]:
+    """The same, with derived classes: what codecs.open wraps around a file."""
+    classes = (codecs.StreamReaderWriter, codecs.StreamReader, codecs.StreamWriter)
+    return dict.fromkeys(classes, reduce_stream)
 
 
 # ---- where a file is ----
@@ -148,6 +156,13 @@ def reduce_text(writer: GraphWriter, file: io.TextIOWrapper) -> Reduced:
         position = position_of(file, on_disk)
     options = _options(file)
     return text_file, (buffer, options, getattr(file, "mode", None), position)
+
+
+def reduce_stream(writer: GraphWriter, stream: Any) -> Reduced:
+    """A stream of codecs: it answers every question with what it wraps, so only its own
+    attributes are looked at (they hold what was read ahead)."""
+    own = dict(object.__getattribute__(stream, "__dict__"))
+    return rebuild.bare, (type(stream),), own, None, None, rebuild.update_attributes
 
 
 def _options(file: io.TextIOWrapper) -> dict[str, Any]:
