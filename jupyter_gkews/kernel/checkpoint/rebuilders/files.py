@@ -209,15 +209,24 @@ def _tell(writer: GraphWriter, file: Any, place: Place) -> None:
 
 
 def _closed(file: Any) -> Reduced:
-    name = getattr(file, "name", None)
+    name = _asked(file, "name", None)
     if not isinstance(name, (str, bytes)):
         name = None
     raw = file
     while not isinstance(raw, io.FileIO) and raw is not None:
-        raw = getattr(raw, "buffer", None) or getattr(raw, "raw", None)
-    modes = (getattr(file, "mode", "r"), getattr(raw, "mode", "rb"))
+        raw = _asked(raw, "buffer", None) or _asked(raw, "raw", None)
+    modes = [_asked(file, "mode", "r"), _asked(raw, "mode", "rb")]
+    modes = [mode if isinstance(mode, str) else "rb" for mode in modes]
     encoding = file.encoding if isinstance(file, io.TextIOWrapper) else None
-    return closed_file, (type(file).__name__, name, modes, encoding)
+    return closed_file, (type(file).__name__, name, tuple(modes), encoding)
+
+
+def _asked(file: Any, name: str, default: Any) -> Any:
+    """An attribute of a closed file; some of them can no longer be asked."""
+    try:
+        return getattr(file, name, default)
+    except ValueError:
+        return default
 
 
 # ---- called by the graph ----

@@ -69,7 +69,7 @@ def reduce_named_file(writer: GraphWriter, wrapper: Any) -> Reduced:
         before = _content_at(writer, wrapper, path)
     closer = wrapper._closer
     on_close = getattr(closer, "delete_on_close", True)
-    return named_file, (type(wrapper), before, file, name, wrapper.delete, on_close)
+    return named_file, (type(wrapper), before, file, name, closer.delete, on_close)
 
 
 def _content_at(writer: GraphWriter, wrapper: Any, path: str) -> Any:
@@ -174,7 +174,8 @@ def named_file(cls: Any, before: Any, file: Any, name: Any, delete: bool, on_clo
         return file
     gone = file.closed and on_close
     made = cls(file, name, False)
-    made.delete = delete
+    if "delete" in vars(made):  # up to Python 3.11
+        made.delete = delete
     made._closer.delete = delete and not gone and not loading().dry
     if hasattr(made._closer, "delete_on_close"):
         made._closer.delete_on_close = on_close
