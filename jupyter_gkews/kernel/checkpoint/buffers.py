@@ -106,6 +106,7 @@ class Buffers:
         self._names: dict[int, dict[str, None]] = {}  # of the variables that use a view
         self._groups: list[_Group] | None = None
         self.name = ""  # of the variable that is being written
+        self._first: dict[tuple[str, int], int] = {}  # the first view that starts at a place
 
     def __len__(self) -> int:
         return len(self._views)
@@ -120,6 +121,7 @@ class Buffers:
         index = self._index.get(key)
         if index is None:
             index = self._index[key] = len(self._views)
+            self._first.setdefault((space, address), index)
             self._views.append(View(space, address, nbytes, consumer))
             self._owners.append(owner)
             self._groups = None
@@ -135,11 +137,9 @@ class Buffers:
 
     def nbytes(self, start: int = 0) -> int:
         """Bytes of the views from index `start` on that start where no earlier view does."""
-        seen = {(v.space, v.address) for v in self._views[:start]}
         total = 0
-        for view in self._views[start:]:
-            if (view.space, view.address) not in seen:
-                seen.add((view.space, view.address))
+        for index, view in enumerate(self._views[start:], start):
+            if self._first[view.space, view.address] == index:
                 total += view.nbytes
         return total
 

@@ -168,7 +168,7 @@ def collect(
     writer.flush_files = flush
     records = _records(writer, todo, refused or {}, check)
     got = Collected(writer, file, [entry for entry, _ in todo], [value for _, value in todo])
-    _fates(got, records, cells)
+    _fates(got, records, cells, check)
     return got
 
 
@@ -238,13 +238,18 @@ def _what(value: Any) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _fates(got: Collected, records: list[NameRecord], cells: dict[str, int | None]) -> None:
+def _fates(
+    got: Collected,
+    records: list[NameRecord],
+    cells: dict[str, int | None],
+    check: Callable[[], None],
+) -> None:
     """Rows for `survives`, and what is lost or rebuilt, by name."""
     losses = [loss for record in records for loss in record.losses]
     held: dict[str, list[tuple[str, Loss]]] = {}
     if losses:
         named = {e["name"]: value for e, value in zip(got.entries, got.values) if _is_users(e)}
-        held = holders(losses, named, _LOOK_THROUGH, got.writer.user_ns)
+        held = holders(losses, named, _LOOK_THROUGH, got.writer.user_ns, check)
     told: set[int] = set()
     for record, entry, value in zip(records, got.entries, got.values):
         if not _is_users(entry):

@@ -10,6 +10,7 @@ import builtins
 import functools
 import pickle
 import sys
+import time
 import types
 import typing
 import weakref
@@ -33,6 +34,8 @@ Handler = Callable[["GraphWriter", Any], Any]
 OUT_OF_BAND = 4096
 #: How often (in objects that the C pickler does alone) a cancel is looked for.
 _LOOK = 2048
+#: The same in seconds, for objects with code of their own.
+_LOOK_S = 0.02
 #: How many pickles at the start of a stream are not names (GraphWriter._announce).
 ANNOUNCED = 2
 #: After so many names that the C pickler could not write, it is not tried again: handing the memo
@@ -105,6 +108,7 @@ class GraphWriter(pickle.Pickler):
         self._check = check
         self._kept: list[Any] = []
         self._count = 0
+        self._looked = 0.0
         self._top: Any = None
         self._namespaces: dict[str, _Token] = {}
         self._deep: DeepPickler | None = None  # where it writes, and has the memo
@@ -300,7 +304,10 @@ class GraphWriter(pickle.Pickler):
         single = self._singletons.get(id(obj))
         if single is not None:
             return single[1]
-        self._check()  # one such object may take long; outside the try: a cancel is no loss
+        now = time.monotonic()
+        if now - self._looked > _LOOK_S:  # such objects may take long
+            self._looked = now
+            self._check()  # outside the try: a cancel is no loss
         try:
             rv = handler(self, obj)
         except Hung as hung:
@@ -330,6 +337,8 @@ class GraphWriter(pickle.Pickler):
         for base in (types.ModuleType, types.FunctionType):
             if issubclass(cls, base):
                 return self.handlers[base]
+        if cls in reduction.SAFE or reduction.is_named_tuple(cls):
+            return None
         if reduction.is_plain(cls) and cls not in self._singleton_types:
             try:
                 obj.__reduce_ex__(5)

@@ -4,8 +4,15 @@ which describes itself wrongly fails here, alone, and not inside the pickler.
 
 from __future__ import annotations
 
+import collections
+import datetime
+import decimal
+import fractions
+import pathlib
 import pickle
+import types
 import typing
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
@@ -20,17 +27,53 @@ if TYPE_CHECKING:
 Reduced = tuple[Any, ...]
 
 
+#: Types whose own description never fails, so that the C pickler may do their objects alone.
+SAFE: frozenset[type] = frozenset(
+    (
+        *(complex, range, slice, types.SimpleNamespace, uuid.UUID),
+        *(collections.deque, collections.OrderedDict, collections.defaultdict),
+        *(collections.Counter, decimal.Decimal, fractions.Fraction),
+        *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
+        *(pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
+    )
+)
+_NAMED_CODE: Any = vars(collections.namedtuple("_NAMED", ()))["__getnewargs__"].__code__
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether `cls` is a namedtuple, or inherits all of how it is pickled from one."""
+    if not issubclass(cls, tuple) or cls.__reduce_ex__ is not object.__reduce_ex__:
+        return False
+    code = getattr(getattr(cls, "__getnewargs__", None), "__code__", None)
+    own = [name for name in _OWN if getattr(cls, name, None) is not getattr(object, name, None)]
+    return code is _NAMED_CODE and not own and not _hides_class(cls)
+
+
+_OWN = ("__reduce__", "__getstate__", "__getnewargs_ex__", "__setstate__")
+
+
+def _hides_class(cls: type) -> bool:
+    """Whether asking an object for its `__class__` runs the user's code."""
+    return any("__class__" in vars(base) for base in cls.__mro__ if base is not object)
+
+
+def _iterates_itself(cls: type) -> bool:
+    """A list or dictionary whose items no code of its own gives out; or neither."""
+    if issubclass(cls, list):
+        return cls.__iter__ is list.__iter__
+    return not issubclass(cls, dict) or (cls.items, cls.__iter__) == (dict.items, dict.__iter__)
+
+
 def is_plain(cls: type) -> bool:
     """Whether object's own reduce applies, so that the C pickler may do it alone."""
-    for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__class__"):
-        if name == "__class__":  # the pickler asks for it: a property of that name is user code
-            if any("__class__" in vars(base) for base in cls.__mro__ if base is not object):
-                return False
-        elif getattr(cls, name, None) is not getattr(object, name, None):
+    if _hides_class(cls) or not _iterates_itself(cls):
+        return False
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        if getattr(cls, name, None) is not getattr(object, name, None):
             return False
     if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
         return False
-    return not hasattr(cls, "__getnewargs_ex__") and not issubclass(cls, (list, dict))
+    return not hasattr(cls, "__getnewargs_ex__")
 
 
 def reduce_guarded(writer: GraphWriter, obj: Any) -> Any:
@@ -109,6 +152,8 @@ def checked(obj: Any, rv: Any) -> Reduced:
             len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)
         ):
             raise pickle.PicklingError("its __reduce__ returned no usable arguments")
+    if len(rv) <= 3:
+        return rv
     rest = list(rv[2:]) + [None] * (6 - len(rv))
     state, items, pairs, setter = rest
     if setter is not None and not callable(setter):
