@@ -246,9 +246,10 @@ class _PyBuffer(ctypes.Structure):
 
 
 def address_of(buffer: Any) -> int:
-    """The address of a contiguous buffer's first byte."""
+    """The address of a buffer's first element."""
     view = _PyBuffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(buffer), ctypes.byref(view), 0)
+    strided = 0x18  # PyBUF_STRIDES: also one with gaps
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(buffer), ctypes.byref(view), strided)
     address = view.buf or 0
     ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
     return address

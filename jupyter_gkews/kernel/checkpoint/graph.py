@@ -20,7 +20,7 @@ from typing import Any, Callable
 from cloudpickle import cloudpickle
 
 from ...errors import GkewsError
-from . import functions, kinds, rebuild, rebuilders, reduction, tensors
+from . import frames, functions, kinds, rebuild, rebuilders, reduction, tensors
 from .buffers import Buffers, address_of
 from .deep import DeepPickler, Memo, bounded_recursion
 from .placeholders import Loss, Lost
@@ -141,6 +141,7 @@ class GraphWriter(pickle.Pickler):
         if isinstance(typing.NewType, type):  # a function up to Python 3.9
             self.handlers[typing.NewType] = reduction.reduce_new_type
         tensors.register(self)
+        frames.register(self)
         rebuilders.register(self)
 
     # ---- what save.py drives ----

@@ -112,7 +112,9 @@ def look_at_array(prints: Any, array: Any, plain: bool) -> None:
     place = prints.places.find(low) if plain else None
     if place is not None:
         offset = array.__array_interface__["data"][0] - low
-        prints.say("at", *place[:3], array.strides, offset, high - low)
+        # the stride of a dimension of length 1 means nothing, and copies change it
+        strides = [each for each, length in zip(array.strides, array.shape) if length > 1]
+        prints.say("at", *place[:3], strides, offset, high - low)
         prints.say(sample(low, high - low))
         return
     if plain:

@@ -219,6 +219,17 @@ def memory_view(
     return made
 
 
+def memory_view_with_gaps(
+    holder: Any, form: str | None, first: int, stop: int | None, step: int, readonly: bool
+) -> memoryview:
+    """Every `step`-th item of `holder`, seen in the format `form`."""
+    view: Any = memoryview(holder)
+    if form is not None:
+        view = view.cast("B").cast(form)
+    made: memoryview = view[first:stop:step]
+    return made.toreadonly() if readonly else made
+
+
 def weak_reference(*target: Any) -> Any:
     """A weak reference to a restored object, or a dead one."""
     return weakref.ref(target[0] if target else _Gone())

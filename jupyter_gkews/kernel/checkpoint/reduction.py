@@ -119,12 +119,29 @@ def reduce_weak_set(writer: GraphWriter, members: Any) -> Any:
 def reduce_memoryview(writer: GraphWriter, view: memoryview) -> Any:
     """A view of bytes that another object holds: the same bytes of the restored object."""
     whole = memoryview(view.obj)
-    if not (view.contiguous and whole.contiguous) or view.obj is None:
+    if view.obj is None or not whole.contiguous:
         raise pickle.PicklingError("it is a view with gaps")
+    if not view.contiguous:
+        return rebuild.memory_view_with_gaps, _gaps(view, whole)
     start = address_of(view) - address_of(whole)
     same = (view.format, view.shape) == (whole.format, whole.shape)
     args = (view.obj, start, view.nbytes, None if same else view.format, view.shape)
     return rebuild.memory_view, (*args, view.readonly)
+
+
+def _gaps(view: memoryview, whole: memoryview) -> Reduced:
+    """A view that leaves items out: as the slice that makes it again."""
+    assert view.strides is not None
+    cast = whole.cast("B").cast(view.format) if whole.format != view.format else whole  # type: ignore[call-overload]
+    if view.ndim != 1 or cast.ndim != 1:
+        raise pickle.PicklingError("it is a view with gaps in several dimensions")
+    first = (address_of(view) - address_of(whole)) // view.itemsize
+    step = view.strides[0] // view.itemsize
+    stop: int | None = first + step * len(view)
+    if stop is not None and stop < 0:
+        stop = None
+    form = None if cast is whole else view.format
+    return (view.obj, form, first, stop, step, view.readonly)
 
 
 def reduce_new_type(writer: GraphWriter, new_type: Any) -> Any:

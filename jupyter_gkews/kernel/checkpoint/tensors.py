@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import layouts, rebuild, shared_storages
+from . import arrays, layouts, rebuild, shared_storages
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -35,14 +35,19 @@ class StorageToken:
 
 
 def reduce_array(writer: GraphWriter, array: Any) -> Any:
-    """An exact numpy.ndarray without Python objects inside; anything else as numpy does."""
+    """An exact numpy.ndarray: on memory of its own, or on that of another object; empty ones and
+    those that own their objects as numpy does."""
+    shared = arrays.reduce_shared(array)
+    if shared is not None:
+        return shared
     if array.dtype.hasobject or array.size == 0:
         return NotImplemented
     writer.uses_module("numpy")
     low, high = _bounds(array)
     index = writer.buffers.add(low, high - low, array, "numpy")
     offset = array.__array_interface__["data"][0] - low
-    strides = None if array.flags.c_contiguous else array.strides
+    usual = array.flags.c_contiguous and 1 not in array.shape
+    strides = None if usual else array.strides
     writeable = bool(array.flags.writeable)
     return rebuild.array, (index, array.dtype, array.shape, strides, offset, writeable)
 
@@ -62,12 +67,11 @@ def reduce_array_subclass(writer: GraphWriter, array: Any) -> Any:
     """matrix, recarray and the like: the plain array seen as its class, plus attributes."""
     numpy = sys.modules["numpy"]
     cls = type(array)
-    if (
-        cls.__reduce__ is not numpy.ndarray.__reduce__
-        or cls.__reduce_ex__ is not numpy.ndarray.__reduce_ex__
-    ):
+    if cls.__reduce_ex__ is not numpy.ndarray.__reduce_ex__:
         return NotImplemented
-    if cls.__setstate__ is not numpy.ndarray.__setstate__:
+    own = (cls.__reduce__, cls.__setstate__)
+    of_numpy = (numpy.ndarray.__reduce__, numpy.ndarray.__setstate__)
+    if own != of_numpy and not arrays.is_masked(cls):
         return NotImplemented
     attributes = getattr(array, "__dict__", None) or None
     setter = rebuild.update_attributes if attributes else None
@@ -242,6 +246,7 @@ def register(writer: GraphWriter) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "ndarray"):
         writer.handlers[numpy.ndarray] = reduce_array
+        writer.handlers[numpy.flatiter] = arrays.reduce_flat_iterator
         writer.base_handlers.append((numpy.ndarray, reduce_array_subclass))
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "UntypedStorage"):
