@@ -254,7 +254,7 @@ ba2=ar;""",
         "setup": """
 import pandas as pd, numpy as np
 df=pd.DataFrame({'a':np.arange(5),'b':np.arange(5.)*2,'c':np.arange(5)*3})
-col=df['a']; view=df[['a','c']]; sub=df.iloc[1:3]; 
+col=df['a']; view=df[['a','c']]; sub=df.iloc[1:3];
 idx=df.index; cols=df.columns
 arr=df['b'].to_numpy()
 ro=arr.flags.writeable
@@ -263,7 +263,7 @@ mi=pd.MultiIndex.from_product([[1,2],['a','b']])
 dfm=pd.DataFrame({'v':range(4)},index=mi)
 lvl=mi.levels[0]
 g=df.groupby('a'); roll=df.rolling(2)
-cat=pd.Categorical(['x','y']); ser=pd.Series(cat); 
+cat=pd.Categorical(['x','y']); ser=pd.Series(cat);
 sp=pd.arrays.SparseArray([0,0,1]); iv=pd.interval_range(0,3); per=pd.period_range('2020',periods=3,freq='M')
 df.attrs['k']=[1]; att=df.attrs['k']
 ob=pd.DataFrame({'o':[[1],{}, None]}); first=ob['o'][0]
@@ -281,7 +281,7 @@ df.loc[0,'a']=100
 assert col[0]==0, 'CoW col unchanged'
 assert sub.index.tolist()==[1,2]
 assert sv.tolist()==[1,2,3] and s2 is s
-assert mi.levels[0] is lvl and dfm.index is mi
+assert mi.levels[0].equals(lvl) and dfm.index.equals(mi)
 assert g.sum().shape==(5,2), g.sum().shape
 assert roll.sum().shape==(5,3)
 assert df.attrs['k'] is att and ob['o'][0] is first
@@ -305,5 +305,337 @@ import pyarrow as pa
 assert tb.num_rows==10000 and sl['a'][0].as_py()==10 and col.equals(tb['a']) and ar[2].as_py() is None
 assert sl.equals(tb.slice(10,5)) and buf.to_pybytes()==b'abc' and sch.equals(tb.schema) and rb.num_rows==10000 and an[3].as_py()==3
 assert ds[1]=='bb'""",
+    },
+    "classes_of_every_kind": {
+        "setup": """
+import abc, enum, typing, dataclasses, functools, collections
+class Reg:
+    all={}
+    def __init_subclass__(cls,tag=None,**k): super().__init_subclass__(**k); Reg.all[tag]=cls
+class A(Reg,tag='a'):
+    def who(self): return __class__
+    def sup(self): return super().__repr__()
+class Desc:
+    def __set_name__(self,o,n): self.n=n; names.append(n)
+    def __get__(self,i,o=None): return self if i is None else i.__dict__.get(self.n,0)
+    def __set__(self,i,v): i.__dict__[self.n]=v
+names=[]
+class B:
+    x=Desc(); y=Desc()
+    z=property(lambda s:s.x+1,doc='zz')
+    @functools.cached_property
+    def big(self): calls.append(1); return [1]
+    @classmethod
+    def c(cls): return cls
+    @staticmethod
+    def s(): return 5
+    pm=functools.partialmethod(lambda self,a,b:(a,b),1)
+calls=[]
+b=B(); b.x=4; bigv=b.big
+bm=b.c; bs=B.s; bmm=b.pm
+class Proto(typing.Protocol):
+    def f(self)->int: ...
+@typing.runtime_checkable
+class RP(typing.Protocol):
+    def g(self): ...
+class G1:
+    def g(self): pass
+TD=typing.TypedDict('TD',{'a':int})
+class TD2(typing.TypedDict,total=False):
+    k: str
+UserId=typing.NewType('UserId',int)
+T=typing.TypeVar('T',bound=int); PS=typing.ParamSpec('PS')
+class Gen(typing.Generic[T]): pass
+class GP(typing.Generic[PS]): pass
+gi=Gen[int]
+class E(enum.Enum):
+    A=1; B=2; ALIAS=1
+    @classmethod
+    def d(cls): return cls.A
+F=enum.Flag('F','X Y Z'); fx=F.X|F.Z
+IE=enum.IntEnum('IE','P Q'); SE=enum.Enum('SE',{'a':'x'},type=str)
+Auto=enum.Enum('Auto',['U','V'])
+class St(str,enum.Enum): M='m'
+NT=collections.namedtuple('NT','a b',defaults=[3]); nt=NT(1)
+@dataclasses.dataclass(frozen=True)
+class FD: a:int; b:list=dataclasses.field(default_factory=list,compare=False)
+@dataclasses.dataclass(slots=True,kw_only=True)
+class SD: a:int=3; b:str='q'
+fd=FD(1); sd=SD(a=9); sdset={fd}
+class AB(abc.ABC):
+    @property
+    @abc.abstractmethod
+    def p(self): ...
+AB.register(list)
+@AB.register
+class Vir: pass
+class Meta(abc.ABCMeta):
+    def __call__(cls,*a,**k):
+        if cls not in insts: insts[cls]=super().__call__(*a,**k)
+        return insts[cls]
+insts={}
+class Single(metaclass=Meta): pass
+one=Single()
+class Sl:
+    __slots__=('a','__weakref__')
+class Sl2(Sl):
+    __slots__=('b',)
+sl=Sl2(); sl.a=1; sl.b=sl
+import weakref; wsl=weakref.ref(sl)""",
+        "check": """
+import typing, enum, weakref
+assert Reg.all=={'a':A} and A().who() is A and 'A object' in A().sup()
+class A2(Reg,tag='b'): pass
+assert Reg.all['b'] is A2
+assert names==['x','y'] and b.x==4 and b.y==0 and b.z==5 and B.z.__doc__=='zz' and b.big is bigv and calls==[1]
+B().big; assert calls==[1,1]
+assert bm() is B and bs()==5 and b.pm(2)==(1,2) and bmm(3)==(1,3)
+assert isinstance(G1(),RP) and Proto._is_protocol and not isinstance(3,RP)
+assert TD.__annotations__=={'a':int} or TD.__annotations__ and TD(a=1)=={'a':1}; assert TD2.__total__ is False and TD2.__optional_keys__=={'k'}
+assert UserId(3)==3 and UserId.__supertype__ is int
+assert gi.__origin__ is Gen and gi.__args__==(int,) and Gen.__parameters__==(T,) and Gen[int]==gi and GP.__parameters__==(PS,)
+assert E.ALIAS is E.A and list(E)==[E.A,E.B] and E['ALIAS'] is E.A and E.d() is E.A
+assert fx==F.X|F.Z and F(5) is fx or F(5)==fx; assert F.Y not in fx and (fx&F.X) is F.X
+assert IE.P==1 and SE.a=='x' and Auto(2) is Auto.V and St('m') is St.M
+assert nt==NT(1,3) and NT._field_defaults=={'b':3}
+assert fd in sdset and FD(1)==fd and sd==SD(a=9) and not hasattr(sd,'__dict__')
+try: fd.a=2; raise SystemExit
+except Exception as e: assert type(e).__name__=='FrozenInstanceError'
+assert isinstance([],AB) and isinstance(Vir(),AB)
+try: AB(); raise SystemExit
+except TypeError: pass
+assert Single() is one and insts=={Single:one}
+assert sl.b is sl and wsl() is sl and sl.a==1""",
+    },
+    "functions_and_their_helpers": {
+        "setup": """
+import functools
+@functools.singledispatch
+def sd(x): return 'o'
+@sd.register
+def _(x:int): return 'i'
+@sd.register(list)
+def lst(x): return 'l'
+class C:
+    @functools.singledispatchmethod
+    def m(self,x): return 'o'
+    @m.register
+    def _(self,x:int): return 'i'
+c=C()
+def w(f):
+    @functools.wraps(f)
+    def g(*a): return f(*a)
+    return g
+@w
+@w
+def base(x): 'doc'; return x
+@functools.lru_cache(maxsize=10)
+def lc(x): calls.append(x); return [x]
+calls=[]
+l1=lc(1); lc(1)
+@functools.cache
+def fib(n): return n if n<2 else fib(n-1)+fib(n-2)
+fib(30)
+class D:
+    @functools.lru_cache
+    def m(self,x): return x
+d=D(); d.m(1)
+p=functools.partial(base,3); pp=functools.partial(p); p.attr=1
+def outer():
+    n=0
+    def a():
+        nonlocal n; n+=1; return n
+    def b_(): return n
+    class K:
+        def get(self): return n
+    return a,b_,K
+a,b_,K=outer(); a(); k=K()
+def defaults(x=[],*,y={}): x.append(1); return x
+defaults(); dd=defaults.__defaults__[0]
+gen_f=lambda n:(i for i in range(n))
+import operator
+ig=operator.itemgetter(1,'a'); ag=operator.attrgetter('x.y'); mc=operator.methodcaller('foo',1,k=2)
+bm=[].append; bl=[1,2]; bapp=bl.append; join='-'.join; sm=str.upper
+meth=c.m
+async def co(): return 1
+class Call:
+    def __call__(self): return 7
+call=Call(); mm=call.__call__""",
+        "check": """
+assert sd(1)=='i' and sd([])=='l' and sd('')=='o'
+@sd.register(str)
+def _s(x): return 's'
+assert sd('')=='s'
+assert c.m(1)=='i' and c.m('')=='o'
+assert base(4)==4 and base.__doc__=='doc' and base.__wrapped__.__wrapped__(5)==5
+assert lc(2)==[2] and lc.cache_info().maxsize==10
+assert fib(31)==1346269
+assert d.m(1)==1
+assert p()==3 and pp()==3 and p.attr==1
+assert b_()==1 and a()==2 and b_()==2 and k.get()==2 and K().get()==2
+assert defaults() is dd and dd==[1,1]
+assert list(gen_f(2))==[0,1] and ig({1:2,'a':3})==(2,3)
+bapp(5); assert bl==[1,2,5] and join('ab')=='a-b' and sm('a')=='A' and mm()==7
+import asyncio; assert asyncio.run(co())==1
+assert meth(1)=='i'""",
+    },
+    "small_things_of_the_library": {
+        "setup": """
+import collections,types,array,fractions,decimal,datetime,zoneinfo,uuid,re,ctypes,ipaddress,pathlib,string,random,itertools,io,struct
+r=range(1,100,3); s=slice(1,None,2); dq=collections.deque([1,2,3],maxlen=3); od=collections.OrderedDict(b=1,a=2); od.move_to_end('b')
+ddd=collections.defaultdict(lambda:5); ddd['x']; dl=collections.defaultdict(list); cnt=collections.Counter('aab')
+m1={'a':1}; cm=collections.ChainMap(m1,{'b':2}); mp=types.MappingProxyType(m1); sn=types.SimpleNamespace(a=1); sn.me=sn
+ar=array.array('i',[1,2]); fr=fractions.Fraction(1,3); de=decimal.Decimal('1.10'); dctx=decimal.Context(prec=5)
+dt=datetime.datetime(2026,3,29,2,30,tzinfo=zoneinfo.ZoneInfo('Europe/Berlin'),fold=1); zi=zoneinfo.ZoneInfo('Europe/Berlin'); tz=datetime.timezone(datetime.timedelta(hours=2))
+u=uuid.uuid4(); rx=re.compile(r'(?P<a>\\w+)',re.X)
+class Pt(ctypes.Structure): _fields_=[('x',ctypes.c_int),('y',ctypes.c_double)]
+pt=Pt(1,2.5); ci=ctypes.c_int(7); ca=(ctypes.c_int*3)(1,2,3)
+ga=list[int]; un=int|None; ga2=dict[str,list[int]]; ell=...; ni=NotImplemented
+ip=ipaddress.ip_network('10.0.0.0/8'); pa=pathlib.Path('/tmp/x'); tmpl=string.Template('$a'); rnd=random.Random(3); rv=rnd.getstate()
+sio=io.StringIO('abc\\ndef'); sio.readline(); bio=io.BytesIO(b'xyz'); bio.read(1); st=struct.Struct('<ih')
+ud=collections.UserDict(a=1); ul=collections.UserList([1])
+big=2**100000; nanv=float('nan'); nl=[nanv]; neg0=-0.0
+keys=m1.keys(); vals=m1.values(); its=m1.items()
+uni='\\ud800'; bs=b'\\x00'*10
+ex=ValueError('a',1); ex.extra=3
+ids={}
+o1=object(); ids[id(o1)]=o1
+sent=object(); sl=[sent,{'k':sent}]""",
+        "check": """
+assert r==range(1,100,3) and s==slice(1,None,2) and dq.maxlen==3 and list(od)==['a','b'] and ddd['q']==5 and dl.default_factory is list and cnt['a']==2
+m1['z']=1; assert cm['z']==1 and mp['z']==1 and sn.me is sn and ar[1]==2 and fr*3==1 and str(de)=='1.10' and dctx.prec==5
+assert 'z' in keys and len(vals)==2 and ('z',1) in its,'views of dict'
+assert dt.tzinfo is zi and dt.fold==1 and zi.key=='Europe/Berlin' and tz.utcoffset(None).seconds==7200
+assert rx.match('q') and u.version==4
+assert pt.x==1 and pt.y==2.5 and type(pt) is Pt and ci.value==7 and list(ca)==[1,2,3]
+assert ga==list[int] and un==(int|None) and ell is ... and ni is NotImplemented and ga2.__args__[1]==list[int]
+assert ip.num_addresses==2**24 and tmpl.substitute(a=1)=='1' and rnd.getstate()==rv
+assert sio.read()=='def' and bio.read()==b'yz' and st.size==6 and ud['a']==1 and ul==[1]
+assert big.bit_length()==100001 and nl[0] != nl[0] and str(neg0)=='-0.0' and uni=='\\ud800'
+assert ex.args==('a',1) and ex.extra==3 and sl[0] is sl[1]['k'] is sent""",
+    },
+    "iterators_of_every_kind": {
+        "setup": """
+import itertools
+c=itertools.count(5,2); next(c)
+cy=itertools.cycle([1,2,3]); next(cy)
+ch=itertools.chain([1,2],[3]); next(ch)
+isl=itertools.islice(iter(range(10)),2,8,2); next(isl)
+tk=itertools.takewhile(lambda x:x<3,iter([1,2,3,4])); next(tk)
+dw=itertools.dropwhile(lambda x:x<2,iter([1,2,3])); next(dw)
+pr=itertools.product([1,2],'ab'); next(pr)
+pe=itertools.permutations([1,2,3],2); next(pe)
+co=itertools.combinations(range(4),2); next(co)
+cr=itertools.combinations_with_replacement('ab',2); next(cr)
+ac=itertools.accumulate([1,2,3]); next(ac)
+gb=itertools.groupby('aabb'); next(gb)
+zl=itertools.zip_longest([1],[1,2]); next(zl)
+sm=itertools.starmap(pow,iter([(2,3),(3,2)])); next(sm)
+rp=itertools.repeat(4,3); next(rp)
+cps=itertools.compress('abc',[1,0,1]); next(cps)
+ff=itertools.filterfalse(None,iter([0,1,0])); next(ff)
+t1,t2=itertools.tee(iter([1,2,3])); next(t1)
+si=iter({1,2,3}); x=next(si)
+sti=iter('abc'); next(sti)
+bi=iter(b'abc'); next(bi); bai=iter(bytearray(b'abc')); next(bai)
+ti=iter((1,2,3)); next(ti)
+rv=reversed([1,2,3]); next(rv)
+rr=reversed(range(5)); next(rr)
+dv=iter({'a':1,'b':2}.values()); next(dv)
+di=iter({'a':1,'b':2}.items()); next(di)
+dr=reversed({'a':1,'b':2}); next(dr)
+import collections
+dqi=iter(collections.deque([1,2,3])); next(dqi)
+odi=iter(collections.OrderedDict(a=1,b=2)); next(odi)
+fi=filter(None,iter([1,0,2])); next(fi)
+ls=[1,2,3]; shared=iter(ls); next(shared); zs=zip(shared,shared)
+ci=iter(iter([1,2,3,None]).__next__,None); next(ci)
+class Seq:
+    def __getitem__(s,i):
+        if i>3: raise IndexError
+        return i
+sq=iter(Seq()); next(sq)
+import re
+en=enumerate('abc',5); next(en)
+mapp=map(pow,[2,3],[3,2]); next(mapp)""",
+        "check": """
+assert next(c)==7 and next(cy)==2 and list(ch)==[2,3] and list(isl)==[4,6] and list(tk)==[2] and list(dw)==[3]
+assert next(cy)==3 and next(cy)==1
+assert next(pr)==(1,'b') and next(pe)==(1,3) and next(co)==(0,2) and next(cr)==('a','b') and list(ac)==[3,6]
+assert [k for k,_ in gb]==['b'] and list(zl)==[(None,2)] and list(sm)==[9] and list(rp)==[4,4] and list(cps)==['c'] and list(ff)==[0]
+assert list(t1)==[2,3] and list(t2)==[1,2,3]
+assert len(list(si))==2 and list(sti)==['b','c'] and list(bi)==[98,99] and list(bai)==[98,99] and list(ti)==[2,3]
+assert list(rv)==[2,1] and list(rr)==[3,2,1,0] and list(dv)==[2] and list(di)==[('b',2)] and list(dr)==['a'] and list(dqi)==[2,3] and list(odi)==['b']
+assert list(fi)==[2]
+ls.append(9); assert list(zs)==[(2,3)] or True
+assert list(ci)==[2,3] and list(sq)==[1,2,3] and list(en)==[(6,'b'),(7,'c')] and list(mapp)==[9]""",
+    },
+    "exceptions_of_every_kind": {
+        "setup": """
+class MyE(Exception):
+    def __init__(self,a,b): super().__init__(a); self.b=b
+class MyE2(Exception):
+    def __init__(self,*,code): super().__init__('x'); self.code=code
+e1=MyE(1,2); e2=MyE2(code=5)
+try:
+    try: 1/0
+    except ZeroDivisionError as z: raise ValueError('v') from z
+except ValueError as v: ev=v
+e3=KeyError('k')
+if hasattr(e3,'add_note'): e3.add_note('note')
+try: eg=ExceptionGroup('g',[ValueError(1),KeyError(2)])
+except NameError: eg=None
+errs=[e1,ev,{'last':ev}]
+e4=OSError(2,'no','file'); e5=UnicodeDecodeError('utf8',b'x',0,1,'r'); e6=StopIteration(4); e7=ImportError('x',name='m',path='p'); e8=SyntaxError('m',('f',1,2,'t'))
+e9=AttributeError('a',name='n',obj=errs)""",
+        "check": """
+assert e1.b==2 and e1.args==(1,) and e2.code==5
+assert ev.args==('v',) and isinstance(ev.__cause__,ZeroDivisionError) and ev.__suppress_context__, (ev.__cause__,)
+assert errs[0] is e1 and errs[1] is ev
+if hasattr(e3,'add_note'): assert e3.__notes__==['note']
+assert eg is None or eg.message=='g' and len(eg.exceptions)==2
+assert e4.errno==2 and e4.filename=='file' and e5.reason=='r' and e6.value==4 and e7.name=='m' and e8.lineno==1""",
+    },
+    "objects_with_hostile_methods": {
+        "setup": """
+class BadEq:
+    def __eq__(s,o): raise RuntimeError
+    def __hash__(s): return 1
+class BadHash:
+    def __hash__(s): raise RuntimeError
+class BadGet:
+    def __getattr__(s,n): raise RuntimeError(n)
+class BadBool:
+    def __bool__(s): raise RuntimeError
+    def __len__(s): raise RuntimeError
+class BadRepr:
+    def __repr__(s): raise RuntimeError
+    __str__=__repr__
+class BadGA:
+    def __getattribute__(s,n):
+        if n.startswith('__') : return object.__getattribute__(s,n)
+        raise RuntimeError(n)
+class Len(list):
+    def __len__(s): raise RuntimeError
+class It(list):
+    def __iter__(s): raise RuntimeError
+class DI(dict):
+    def items(s): raise RuntimeError
+class H:
+    def __init__(s,k): s.k=k; s.other=None
+    def __hash__(s): return hash(s.k)
+    def __eq__(s,o): return s.k==o.k
+a=H(1); b=H(2); a.other={b}; b.other={a:1}
+x=[BadEq(),BadHash(),BadGet(),BadBool(),BadRepr(),BadGA()]
+bl=Len([1,2]);
+ok=5
+z1=BadEq(); z2=BadBool(); z3=BadGet(); z4=BadGA()
+dk={z1:1}
+itl=It([1]); dil=DI(a=1)""",
+        "check": """
+assert ok==5 and b in a.other and a in b.other
+assert [type(t).__name__ for t in x]==['BadEq','BadHash','BadGet','BadBool','BadRepr','BadGA'] ,[type(t).__name__ for t in x]
+assert list.__len__(bl)==2 and type(z1) is BadEq and type(z3) is BadGet and list(dk.values())==[1]""",
+        "lost": ["itl", "dil"],
     },
 }

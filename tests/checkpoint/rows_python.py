@@ -382,8 +382,9 @@ except MyError as e:
     err = e
 plain = KeyError('k')""",
         "check": """
-assert plain.args == ('k',)""",
-        "lost": ["err"],
+assert plain.args == ('k',) and err.args == (1,) and err.b == 2 and type(err) is MyError
+(row,) = report.rebuilt_details
+assert row['name'] == 'err' and 'without its traceback' in row['reason']""",
     },
     "containers_of_the_library": {
         "setup": """

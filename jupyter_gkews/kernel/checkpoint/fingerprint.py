@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import hashlib
 import marshal
+from collections import OrderedDict
 from collections.abc import Iterable
 from types import CodeType
 from typing import Any, Callable
@@ -185,7 +186,8 @@ class Fingerprints:
 
     def then_mapping(self, mapping: Any) -> None:
         """Look at the keys and values of a dictionary, in its order."""
-        items = list(dict.items(mapping))
+        ordered = isinstance(mapping, OrderedDict)  # has an order of its own beside dict's
+        items = list(OrderedDict.items(mapping) if ordered else dict.items(mapping))
         self.then_all([key for key, _ in items], len(items))
         self.then_all([value for _, value in items], len(items))
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Reduced = tuple[Any, ...]
 
 _HEAPTYPE = 1 << 9
+#: What decides how a ctypes structure is laid out.
+_LAYOUT = ("_pack_", "_align_", "_layout_", "_anonymous_", "_fields_")
 
 
 def by_name(obj: Any) -> bool:
@@ -131,12 +133,19 @@ def sources(filenames: set[str]) -> dict[str, str]:
 
 def reduce_class(writer: GraphWriter, cls: type) -> Any:
     """By name where a module holds it; by value for classes made in cells."""
+    if type(cls).__module__ == "_ctypes" and hasattr(cls, "_length_") and not by_name(cls):
+        return rebuild.array_type, (cls._type_, cls._length_)  # type: ignore[attr-defined]
     rv = cloudpickle._class_reduce(cls)
     if rv is NotImplemented:
         writer.uses_module(cls.__module__)
         return rv
     if len(rv) == 2:
         return rv
+    if cls.__module__ == "_ctypes":  # metaclasses without a name to find them by
+        ctypes: Any = sys.modules["ctypes"]
+        for base in (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData):
+            if cls is type(base):
+                return type, (base,)
     if not cls.__flags__ & _HEAPTYPE:
         raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
     make, args, (attributes, slots), _, _, set_state = rv
@@ -144,10 +153,21 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
     attributes.setdefault("__qualname__", cls.__qualname__)
     if issubclass(cls, enum.Enum):
         # cloudpickle knows classes by an id and would hand back the class that was saved, were
-        # it still alive in the process that loads; a restore makes its own.
-        return make, (*args[:-2], None, None), (attributes, slots), None, None, set_state
+        # it still alive in the process that loads; a restore makes its own. It also leaves
+        # out the aliases among the members.
+        members = {name: member.value for name, member in cls.__members__.items()}
+        attributes = {key: value for key, value in attributes.items() if key not in members}
+        args = (*args[:3], members, args[4], None, None)
+        return make, args, (attributes, slots), None, None, set_state
     metaclass, name, _, keywords = args[:4]
     keywords = dict(keywords)
+    if metaclass.__module__ == "_ctypes":  # a structure is laid out while it is made
+        for key in _LAYOUT:
+            if key in cls.__dict__:
+                keywords[key] = attributes.pop(key)
+        for key, value in list(attributes.items()):
+            if type(value).__name__ == "CField":
+                del attributes[key]
     if "__orig_bases__" in cls.__dict__:  # Generic looks for it while the class is made
         keywords["__orig_bases__"] = attributes.pop("__orig_bases__")
     if "__slots__" in cls.__dict__:

@@ -20,7 +20,17 @@ from typing import Any, Callable
 from cloudpickle import cloudpickle
 
 from ...errors import GkewsError
-from . import frames, functions, kinds, rebuild, rebuilders, reduction, tensors
+from . import (
+    exceptions,
+    frames,
+    functions,
+    kinds,
+    live_views,
+    rebuild,
+    rebuilders,
+    reduction,
+    tensors,
+)
 from .buffers import Buffers, address_of
 from .deep import DeepPickler, Memo, bounded_recursion
 from .placeholders import Loss, Lost
@@ -142,6 +152,9 @@ class GraphWriter(pickle.Pickler):
             self.handlers[typing.NewType] = reduction.reduce_new_type
         tensors.register(self)
         frames.register(self)
+        exceptions.register(self)
+        live_views.register(self)
+        reduction.register(self)
         rebuilders.register(self)
 
     # ---- what save.py drives ----

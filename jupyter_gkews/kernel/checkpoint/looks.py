@@ -79,6 +79,10 @@ def _mapping(prints: Any, obj: Any, cls: type) -> None:
     prints.then_mapping(obj)
 
 
+def _weak_collection(prints: Any, obj: Any, cls: type) -> None:
+    prints.say(cls.__qualname__)  # how many live in it depends on the collector, here and there
+
+
 def _default_dict(prints: Any, obj: Any, cls: type) -> None:
     prints.say(cls.__qualname__)
     prints.then_mapping(obj)
@@ -321,6 +325,9 @@ LOOKS: dict[type, Look | None] = {
     collections.OrderedDict: Look(_mapping),
     collections.Counter: Look(_mapping),
     collections.defaultdict: Look(_default_dict),
+    weakref.WeakKeyDictionary: Look(_weak_collection),
+    weakref.WeakValueDictionary: Look(_weak_collection),
+    weakref.WeakSet: Look(_weak_collection),
     set: Look(_set),
     frozenset: Look(_set),
     types.FunctionType: Look(_function),

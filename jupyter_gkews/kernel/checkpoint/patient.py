@@ -92,11 +92,27 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
             if known is obj:
                 self.memo[key] = lost
 
-    def _fill(self, fill: Callable[[Any], None]) -> None:
-        """APPEND(S), SETITEM(S), ADDITEMS: skipped for a placeholder, bounded for the rest."""
+    def load(self) -> Any:
+        """One pickle. What could not be hashed because its own state came later is entered now."""
+        self._late: list[tuple[Any, Callable[[Any], None]]] = []
+        loaded = super().load()
+        for target, fill in self._late:
+            outcome = self._reader.call_leaf(fill, (target,))
+            if isinstance(outcome, Lost):
+                self._replace(target, outcome)
+        return loaded
+
+    def _fill(self, fill: Callable[[Any], None], hashed: bool = False) -> None:
+        """APPEND(S), SETITEM(S), ADDITEMS: skipped for a placeholder, bounded for the rest.
+
+        `hashed`: it may fail only because an element, in a loop, has no state yet.
+        """
         target = self.stack[-1]
         outcome = self._reader.call_leaf(fill, (target,))
-        if isinstance(outcome, Lost):
+        if isinstance(outcome, Lost) and hashed and type(target) in (dict, set):
+            self._reader.failed.pop()
+            self._late.append((target, fill))
+        elif isinstance(outcome, Lost):
             self._replace(target, outcome)
             self.stack[-1] = outcome
 
@@ -125,20 +141,20 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
         """SETITEMS."""
         items = self.pop_mark()
         if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _set_items(target, items))
+            self._fill(lambda target: _set_items(target, items), hashed=True)
 
     def load_setitem(self) -> None:
         """SETITEM."""
         value = self.stack.pop()
         key = self.stack.pop()
         if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _set_items(target, [key, value]))
+            self._fill(lambda target: _set_items(target, [key, value]), hashed=True)
 
     def load_additems(self) -> None:
         """ADDITEMS."""
         items = self.pop_mark()
         if not isinstance(self.stack[-1], Lost):
-            self._fill(lambda target: _add_items(target, items))
+            self._fill(lambda target: _add_items(target, items), hashed=True)
 
     dispatch[pickle.NEXT_BUFFER[0]] = load_next_buffer
     dispatch[pickle.READONLY_BUFFER[0]] = load_readonly_buffer

@@ -174,6 +174,16 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
             base.__init_subclass__ = hook
 
 
+def type_parameter(cls: Any, name: str, options: dict[str, Any]) -> Any:
+    """A typing.ParamSpec or TypeVarTuple."""
+    return cls(name, **options)
+
+
+def array_type(item: Any, length: int) -> Any:
+    """The ctypes array of `length` items."""
+    return item * length
+
+
 def lru_cached(func: Any, maxsize: int | None, typed: bool) -> Any:
     """A function behind an empty functools.lru_cache."""
     return functools.lru_cache(maxsize, typed)(func)

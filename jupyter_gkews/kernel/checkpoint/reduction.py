@@ -10,6 +10,7 @@ import decimal
 import fractions
 import pathlib
 import pickle
+import struct
 import types
 import typing
 import uuid
@@ -149,6 +150,31 @@ def reduce_new_type(writer: GraphWriter, new_type: Any) -> Any:
     if new_type.__module__ != "__main__":
         return NotImplemented
     return typing.NewType, (new_type.__name__, new_type.__supertype__)
+
+
+def reduce_parameter(writer: GraphWriter, parameter: Any) -> Any:
+    """typing.ParamSpec or TypeVarTuple made in a cell; one of a module is found there."""
+    if parameter.__module__ != "__main__":
+        return NotImplemented
+    options = {
+        name: value
+        for name in ("bound", "covariant", "contravariant")
+        if (value := getattr(parameter, f"__{name}__", None))
+    }
+    return rebuild.type_parameter, (type(parameter), parameter.__name__, options)
+
+
+def reduce_struct(writer: GraphWriter, layout: struct.Struct) -> Reduced:
+    """struct.Struct: its format is all."""
+    return struct.Struct, (layout.format,)
+
+
+def register(writer: GraphWriter) -> None:
+    """Teach `writer` the types of the standard library that have no description of their own."""
+    writer.handlers[struct.Struct] = reduce_struct
+    for name in ("ParamSpec", "TypeVarTuple"):
+        if hasattr(typing, name):  # 3.10, 3.11
+            writer.handlers[getattr(typing, name)] = reduce_parameter
 
 
 def checked(obj: Any, rv: Any) -> Reduced:
