@@ -19,7 +19,17 @@ from pathlib import Path
 
 from examples.qwen_model import choose_size
 
-from . import blocked, cell_overhead, checkpoint, peers, references, resume, server_start
+from . import (
+    blocked,
+    cell_overhead,
+    checkpoint,
+    frames,
+    objects,
+    peers,
+    references,
+    resume,
+    server_start,
+)
 from .figures import Bench, Figure, Run, as_text, load, machine
 from .report import write
 
@@ -30,6 +40,8 @@ BENCHES: dict[str, Bench] = {
     "blocked": blocked.run,
     "resume": resume.run,
     "peers": peers.run,
+    "objects": objects.run,
+    "frames": frames.run,
     "server_start": server_start.run,
     "cell_overhead": cell_overhead.run,
 }

@@ -36,14 +36,27 @@ def reduce_shared(array: Any) -> Reduced | None:
 
 
 def _owner(array: Any) -> Any:
-    """The bytearray (or the like) at the end of the bases of an array, if there is one."""
+    """The bytearray (or the like) at the end of the bases of an array, if anybody else knows it.
+
+    One that only the array holds (safetensors makes such) is memory like any other.
+    """
     numpy: Any = sys.modules["numpy"]
-    base = array.base
-    while isinstance(base, numpy.ndarray):
-        base = base.base
-    if type(base) is memoryview:
-        base = base.obj
-    return base if type(base) in _OWNERS else None
+    holder, name = array, "base"
+    while isinstance(holder.base, numpy.ndarray):
+        holder = holder.base
+    if type(holder.base) is memoryview:
+        holder, name = holder.base, "obj"
+    known = type(getattr(holder, name)) in _OWNERS and _references(holder, name) > _HIDDEN
+    return getattr(holder, name) if known else None
+
+
+def _references(holder: Any, name: str) -> int:
+    owner = getattr(holder, name)
+    return sys.getrefcount(owner)
+
+
+#: What _references counts where nobody but the holder refers to the owner.
+_HIDDEN = _references(memoryview(bytearray(1)), "obj")
 
 
 def _address(array: Any) -> int:

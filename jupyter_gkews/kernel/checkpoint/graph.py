@@ -42,9 +42,7 @@ Handler = Callable[["GraphWriter", Any], Any]
 
 #: A buffer that an object offers out-of-band (PEP 574) leaves the stream from this size on.
 OUT_OF_BAND = 4096
-#: How often (in objects that the C pickler does alone) a cancel is looked for.
-_LOOK = 2048
-#: The same in seconds, for objects with code of their own.
+#: How often (in seconds) a cancel is looked for where objects have code of their own.
 _LOOK_S = 0.02
 #: How many pickles at the start of a stream are not names (GraphWriter._announce).
 ANNOUNCED = 2
@@ -117,7 +115,6 @@ class GraphWriter(pickle.Pickler):
         self._complete = complete
         self._check = check
         self._kept: list[Any] = []
-        self._count = 0
         self._looked = 0.0
         self._top: Any = None
         self._namespaces: dict[str, _Token] = {}
@@ -304,10 +301,8 @@ class GraphWriter(pickle.Pickler):
     # ---- pickling ----
 
     def reducer_override(self, obj: Any) -> Any:
-        """Called by the C pickler for everything but plain builtins."""
-        self._count += 1
-        if not self._count % _LOOK:
-            self._check()
+        """Called by the C pickler for everything but plain builtins: a million times, so that a
+        cancel is looked for elsewhere (GraphFile.write) where nothing else is to do."""
         cls = type(obj)
         try:
             handler = self.handlers[cls]
