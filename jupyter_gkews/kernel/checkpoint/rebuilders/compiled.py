@@ -85,8 +85,10 @@ def compiled_function(function: Any) -> tuple[Any, Any] | None:
     """(what was compiled, its context) of a function that torch.compile returned."""
     inner = function.__dict__.get("_torchdynamo_orig_callable")
     config = function.__dict__.get("get_compiler_config")
-    if inner is None or config is None:
+    if inner is None or config is None or "_torchdynamo_disable" in function.__dict__:
         return None
+    if function.__globals__.get("__name__") != "torch._dynamo.eval_frame":
+        return None  # a wrapper of the user's, to which functools.wraps has copied the attributes
     for cell in function.__closure__ or ():
         try:
             content = cell.cell_contents
