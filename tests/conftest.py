@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from live_server import LiveServer
 
+from jupyter_gkews.kernel.checkpoint import start_state
+
 StartServer = Callable[..., LiveServer]
 
 
@@ -56,3 +58,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield live.start()
     finally:
         live.stop()
+
+
+def pytest_collection_finish() -> None:
+    """What the tests themselves have imported is not the work of cells."""
+    start_state.note_start()

@@ -15,12 +15,13 @@ Standard library only, Python >= 3.9: both halves import this file.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from . import plain_json as json
 
 PROTOCOL = 1
 

@@ -25,7 +25,7 @@ from typing import Any, Callable
 from ..errors import GkewsError
 from . import pure_python
 from .cells import CellIndex
-from .checkpoint import library_state, safetensors_files, shell_state
+from .checkpoint import library_state, safetensors_files, start_state
 from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,
@@ -391,6 +391,5 @@ def start(run_dir: str) -> KernelSession | None:
     session.install()
     shell.register_magics(GkewsMagics(shell, session))
     safetensors_files.watch()
-    library_state.note_start()
-    shell_state.note_start(shell)
+    start_state.note_start(shell)
     return session

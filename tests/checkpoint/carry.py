@@ -6,15 +6,16 @@ Run as `python carry.py save|check STORE ROWS.json OUT.json`: `save` executes ea
 
 from __future__ import annotations
 
-import json
 import linecache
 import os
 import sys
 import traceback
 import types
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
+from jupyter_gkews.kernel.checkpoint import start_state
 from jupyter_gkews.kernel.checkpoint.restore import restore
 from jupyter_gkews.kernel.checkpoint.save import save
 from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
@@ -37,7 +38,7 @@ def fresh_main() -> dict[str, Any]:
 
 def main(what: str, root: str, rows_file: str, out_file: str) -> None:
     store = CheckpointStore(root)
-    rows = json.loads(Path(rows_file).read_text())
+    rows = loads(Path(rows_file).read_text())
     results: dict[str, Any] = {}
     keep = []
     for name, row in rows.items():
@@ -45,6 +46,8 @@ def main(what: str, root: str, rows_file: str, out_file: str) -> None:
         keep.append(sys.modules["__main__"])
         try:
             if what == "save":
+                linecache.clearcache()  # what earlier rows did is not the work of these cells
+                start_state.note_start()
                 run_cells(namespace, row["setup"], name)
                 results[name] = {"summary": save(namespace, store, checkpoint=name)}
             else:
@@ -54,7 +57,7 @@ def main(what: str, root: str, rows_file: str, out_file: str) -> None:
                 results[name] = {"lost": report.lost, "rebuilt": report.rebuilt_details}
         except BaseException:
             results[name] = {"error": traceback.format_exc()}
-    Path(out_file).write_text(json.dumps(results))
+    Path(out_file).write_text(dumps(results))
 
 
 if __name__ == "__main__":

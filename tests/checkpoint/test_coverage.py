@@ -13,6 +13,7 @@ from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
 from .rows_rebuilt import ROWS as REBUILT
 from .rows_references import ROWS as REFERENCES
+from .rows_state import ROWS as STATE
 from .rows_torch import ROWS as TORCH
 
 FAMILIES = {
@@ -20,6 +21,7 @@ FAMILIES = {
     "arrays": ARRAYS,
     "process": PROCESS,
     "references": REFERENCES,
+    "state": STATE,
     "torch": TORCH,
     "rebuilt": REBUILT,
     "graph": GRAPH,

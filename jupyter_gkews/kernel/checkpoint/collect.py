@@ -119,6 +119,10 @@ class Collected:
     rows: list[dict[str, Any]] = field(default_factory=list)
     lost: list[dict[str, Any]] = field(default_factory=list)
     rebuilt: list[dict[str, Any]] = field(default_factory=list)
+    #: all losses; those of objects of the process, and what of these is made anew, by entry
+    losses: list[tuple[Any, Loss]] = field(default_factory=list)
+    process_losses: dict[str, list[tuple[Any, Loss]]] = field(default_factory=dict)
+    process_notes: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def kept(self) -> int:
@@ -245,7 +249,12 @@ def _fates(
     check: Callable[[], None],
 ) -> None:
     """Rows for `survives`, and what is lost or rebuilt, by name."""
-    losses = [loss for record in records for loss in record.losses]
+    got.losses = losses = [loss for record in records for loss in record.losses]
+    for record, entry in zip(records, got.entries):
+        if entry["kind"] == "process" and record.losses:
+            got.process_losses[entry["name"]] = record.losses
+        if entry["kind"] == "process" and record.rebuilt:
+            got.process_notes[entry["name"]] = record.rebuilt
     held: dict[str, list[tuple[str, Loss]]] = {}
     if losses:
         named = {e["name"]: value for e, value in zip(got.entries, got.values) if _is_users(e)}

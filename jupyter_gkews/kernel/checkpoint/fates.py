@@ -29,7 +29,7 @@ def survives(
     it is an upper bound (and `to_write` a lower one). `referenced`: bytes that probably stand in
     files of weights, which a save will compare.
     """
-    captured = process_state.capture()
+    captured = process_state.capture(user_ns)
     got = collect(
         user_ns,
         hidden=hidden,
@@ -40,7 +40,7 @@ def survives(
         check=lambda: None,
         flush=False,
     )
-    captured.tell_open_files(got.writer.reopened)
+    captured.tell(got)
     extents = got.writer.buffers.extents()
     likely: set[int] = set()
     if reference_files:

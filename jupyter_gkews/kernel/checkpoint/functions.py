@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
 
-from . import bytecode, rebuild
+from . import bytecode, patches, rebuild
 from .rebuilders.compiled import reduce_compiled_function
 
 if TYPE_CHECKING:
@@ -27,11 +27,30 @@ Reduced = tuple[Any, ...]
 _HEAPTYPE = 1 << 9
 #: What decides how a ctypes structure is laid out.
 _LAYOUT = ("_pack_", "_align_", "_layout_", "_anonymous_", "_fields_")
+#: What a module's namespace holds that Python puts there.
+_NO_STATE = frozenset({"__builtins__", "__loader__", "__spec__"})
 
 
 def by_name(obj: Any) -> bool:
     """Whether a function or class is found again by its module and qualified name."""
+    module = sys.modules.get(getattr(obj, "__module__", None) or "")
+    if module is not None and is_made_module(module):
+        return False
     return bool(cloudpickle._should_pickle_by_reference(obj))
+
+
+def is_made_module(module: Any) -> bool:
+    """Whether a module was made by a cell (types.ModuleType): nothing to import it from."""
+    if not issubclass(type(module), types.ModuleType):
+        return False
+    namespace = object.__getattribute__(module, "__dict__")
+    name = namespace.get("__name__")
+    if name == "__main__" or namespace.get("__spec__") or namespace.get("__loader__"):
+        return False
+    if "__file__" in namespace or "__path__" in namespace or not isinstance(name, str):
+        return False
+    root = sys.modules.get(name.split(".")[0])
+    return root is module or getattr(root, "__spec__", None) is None
 
 
 def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
@@ -43,6 +62,9 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
         compiled = reduce_compiled_function(writer, func)
         if compiled is not NotImplemented:
             return compiled
+    replaced = patches.original(func, writer.user_ns)
+    if replaced is not None:
+        return rebuild.attribute, replaced
     closure = func.__closure__
     cells: list[tuple[Any, tuple[Any, ...]]] = []
     if closure is not None:
@@ -92,6 +114,8 @@ def _globals(writer: GraphWriter, func: types.FunctionType) -> Any:
         assert isinstance(name, str)
         if name == "__main__":
             return namespace
+        if is_made_module(module):
+            return writer.made_namespace(name)
         return writer.module_namespace(name, namespace)
     return namespace
 
@@ -136,6 +160,8 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
     if type(cls).__module__ == "_ctypes" and hasattr(cls, "_length_") and not by_name(cls):
         return rebuild.array_type, (cls._type_, cls._length_)  # type: ignore[attr-defined]
     rv = cloudpickle._class_reduce(cls)
+    if rv is NotImplemented and not by_name(cls) and cls.__module__ != "__main__":
+        rv = cloudpickle._dynamic_class_reduce(cls)  # of a module that a cell has made
     if rv is NotImplemented:
         writer.uses_module(cls.__module__)
         return rv
@@ -146,6 +172,9 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
         for base in (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData):
             if cls is type(base):
                 return type, (base,)
+    replaced = patches.original(cls, writer.user_ns)
+    if replaced is not None:
+        return rebuild.attribute, replaced
     if not cls.__flags__ & _HEAPTYPE:
         raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
     make, args, (attributes, slots), _, _, set_state = rv
@@ -184,12 +213,13 @@ def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:
     name = module.__name__
     if name == "__main__":
         return rebuild.main_module, (writer.user_ns,)
+    if sys.modules.get(name) is module and is_made_module(module):
+        state = {k: v for k, v in vars(module).items() if k not in _NO_STATE}
+        return rebuild.made_module, (name, module.__doc__), state
     if sys.modules.get(name) is module:
         writer.uses_module(name)
         return rebuild.module, (name,)
-    state = {
-        k: v for k, v in vars(module).items() if k not in ("__builtins__", "__loader__", "__spec__")
-    }
+    state = {k: v for k, v in vars(module).items() if k not in _NO_STATE}
     return types.ModuleType, (name, module.__doc__), state
 
 

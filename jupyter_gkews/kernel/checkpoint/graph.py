@@ -26,9 +26,11 @@ from . import (
     functions,
     kinds,
     live_views,
+    patches,
     rebuild,
     rebuilders,
     reduction,
+    shell_magics,
     tensors,
 )
 from .buffers import Buffers, address_of
@@ -153,6 +155,7 @@ class GraphWriter(pickle.Pickler):
         live_views.register(self)
         reduction.register(self)
         rebuilders.register(self)
+        shell_magics.register(self)
 
     # ---- what save.py drives ----
 
@@ -268,6 +271,13 @@ class GraphWriter(pickle.Pickler):
             token = self._namespaces[name] = _Token(rebuild.module_dict, (name,))
         return token
 
+    def made_namespace(self, name: str) -> Any:
+        """The token of the dictionary of a module that a cell has made."""
+        token = self._namespaces.get(name)
+        if token is None:
+            token = self._namespaces[name] = _Token(rebuild.made_module_dict, (name,))
+        return token
+
     def guarded(self, obj: Any) -> Any:
         """The object's own reduce, or a placeholder if it fails or makes no sense."""
         try:
@@ -377,6 +387,9 @@ class GraphWriter(pickle.Pickler):
                 continue
             if found is obj:
                 return rebuild.attribute, (module, path)
+        replaced = patches.original(obj, self.user_ns)
+        if replaced is not None:
+            return rebuild.attribute, replaced
         raise pickle.PicklingError(f"it is not found as {path!r} in its module")
 
     def _buffer(self, buffer: pickle.PickleBuffer) -> bool:

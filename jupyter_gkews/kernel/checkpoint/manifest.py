@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
-import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
+from .. import plain_json as json
 from .chunks import Chunk, fsync_file
 from .references import Reference, files_of
 

@@ -75,11 +75,11 @@ def prepare(
 
     `check` is called often and may raise. Raises GkewsError: disk_full, store_not_writable.
     """
-    captured = process_state.capture()
+    captured = process_state.capture(subject.user_ns)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     progress("graph", 0, 0)
     got = _collect(subject, store, staging, captured, progress, check, refused)
-    captured.tell_open_files(got.writer.reopened)
+    captured.tell(got)
     state = dict(captured.state)
     state["sources"] = functions.sources(got.writer.source_files)
     state["devices"] = got.writer.buffers.devices()
@@ -96,7 +96,9 @@ def prepare(
         lost=got.lost,
         rebuilt=got.rebuilt,
         kept=got.kept,
-        modules=in_import_order(got.writer.modules, subject.user_ns),
+        modules=in_import_order(
+            {**got.writer.modules, **dict.fromkeys(captured.modules)}, subject.user_ns
+        ),
         state=state,
         graph={"name": got.file.name(), "bytes": got.file.tell()},
         pickle_buffers=got.writer.pickle_buffers,

@@ -1,20 +1,35 @@
-"""What the process itself carries besides variables: folder, paths, environment, RNGs, filters.
+"""What the process itself carries besides variables: folder, paths, environment, and, by modules
+of their own, interpreter, random numbers, modules, libraries and IPython.
 
-Captures and applies; it never writes a value whose name looks like a secret.
+Captures and applies; it never writes a value whose name or form looks like a secret.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import re
 import sys
-import threading
-import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
-from . import forked, library_state, rebuilders, shell_state, torch_process, zygote
+from . import (
+    figure_state,
+    interpreter_state,
+    library_state,
+    module_state,
+    patches,
+    random_state,
+    rebuild,
+    rebuilders,
+    running,
+    shell_state,
+    start_state,
+    torch_process,
+    user_modules,
+)
+from .cell_made import cell_sources, named_in
+from .paths import holders
 from .rebuilders import figures, widgets
 
 #: Names whose values are never written.
@@ -22,26 +37,76 @@ _SECRET = re.compile(
     r"secret|token|passw|pwd$|credential|api_?key|access_?key|private_?key|auth|_key$|^key$|_pat$",
     re.IGNORECASE,
 )
+#: Values that are never written, whatever their name: an address with a password, known tokens.
+_SECRET_VALUE = re.compile(
+    r"://[^/\s:@]*:[^/\s@]+@|^(hf_|sk-|ghp_|gho_|github_pat_|glpat-|xox[abp]-|AKIA|AIza|eyJ)\w"
+)
 #: Names that belong to a process or a terminal, not to the user's work.
 _OWN = re.compile(
-    r"^(JPY_|JUPYTER_GKEWS|PYTHONSTARTUP$|PWD$|OLDPWD$|SHLVL$|_$|CLICOLOR|FORCE_COLOR$|TERM$"
-    r"|PAGER$|GIT_PAGER$|MPLBACKEND$|KMP_|LC_CTYPE$)"
+    r"^(JPY_|JUPYTER_GKEWS|PYTHONSTARTUP$|PYTHONHASHSEED$|PWD$|OLDPWD$|SHLVL$|_$|CLICOLOR"
+    r"|FORCE_COLOR$|TERM$|PAGER$|GIT_PAGER$|MPLBACKEND$|KMP_|LC_CTYPE$)"
 )
 _AT_IMPORT = dict(os.environ)
+#: A secret shorter than this is not looked for in the history: it would be found everywhere.
+_SHORT_SECRET = 6
+#: Names of objects in checkpoints written before modules were kept.
+_OLD_NAMES = {"rng": "random numbers", "libraries": "library settings", "shell": "IPython"}
+#: Losses are looked for in so many objects.
+_LOOK_THROUGH = 500_000
 
 
 @dataclass
 class Captured:
-    """`state` goes into the manifest, `objects` into the graph, `rows` are for `survives`."""
+    """`state` goes into the manifest, `objects` into the graph, `rows` are for `survives`;
+    `modules` must be imported before all that is put back. `labels`: for each of `objects`, what
+    it holds by names that a user knows, to tell losses by."""
 
     state: dict[str, Any] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     open_files: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    labels: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def row(self, what: str, fate: str, reason: str | None = None) -> None:
         """Add a row of `survives`: fate "kept", "rebuilt" or "lost"."""
         self.rows.append({"what": what, "fate": fate, "reason": reason})
+
+    def tell(self, got: Any) -> None:
+        """Rows for what is known once the graph is written (`got`: collect.Collected): which open
+        files are opened again, and what in `objects` cannot be kept."""
+        self.tell_open_files(got.writer.reopened)
+        for name, notes in got.process_notes.items():
+            for note in notes:
+                self.row(name, "rebuilt", note)
+        if not got.losses:
+            return
+        # Loss by loss, as a variable may hold the same object, and have told of it.
+        losses = [pair for pairs in got.process_losses.values() for pair in pairs]
+        named = {label: value for labels in self.labels.values() for label, value in labels.items()}
+        found = holders([*losses, *got.losses], named, _LOOK_THROUGH, got.writer.user_ns)
+        told: set[int] = set()
+        for parts in found.values():
+            for path, loss in parts:
+                told.add(id(loss))
+                again = path in named and path in self.labels_of_modules()
+                reason = "what the import of its module makes anew takes its place"
+                text = f"{loss.short()}; {reason}" if again else loss.short()
+                self._lose(got, path, text)
+        for name, pairs in got.process_losses.items():
+            for _, loss in pairs:
+                if id(loss) not in told:
+                    self._lose(got, f"a part of {name}", loss.short())
+
+    def _lose(self, got: Any, what: str, reason: str) -> None:
+        """A row, and the same in the result of the pause: cells have made it."""
+        self.row(what, "lost", reason)
+        got.lost.append({"name": what, "reason": reason, "cell": None})
+
+    def labels_of_modules(self) -> set[str]:
+        """The names in `labels` that are those of the user's own modules."""
+        own = (name for name in self.labels if name.startswith("module "))
+        return {label for name in own for label in self.labels[name]}
 
     def tell_open_files(self, reopened: set[str]) -> None:
         """Rows for the open files, once it is known which of them the graph opens again."""
@@ -54,33 +119,102 @@ class Captured:
             self.row("other open files", "lost", text)
 
 
-def capture() -> Captured:
-    """The state of this process, now."""
+def capture(user_ns: dict[str, Any] | None = None) -> Captured:
+    """The state of this process, now. `user_ns`: the namespace of the cells."""
     got = Captured()
+    if user_ns is None:
+        user_ns = user_namespace()
+    sources = cell_sources()
+    _paths(got)
+    _environ(got, sources)
+    backend = figure_state.backend()
+    if backend is not None:
+        got.state["matplotlib_backend"] = backend
+        got.row("Matplotlib's backend", "kept", backend)
+    _modules(got, user_ns, sources)
+    got.objects["random numbers"] = random_state.capture(got.row)
+    calls = named_in(sources).calls
+    sets = any(type(value) in (set, frozenset) for value in list(user_ns.values()))
+    if random_state.hash_seed() == "random" and (sets or "hash" in calls):
+        got.row(
+            "hash() of strings",
+            "rebuilt",
+            "a new process has another seed for it: a set of strings may be walked in another "
+            "order, and numbers that hash() gave for strings do not match new ones",
+        )
+    got.objects["interpreter"] = interpreter_state.capture(got.row, user_ns, calls)
+    got.row("warnings filters", "kept")
+    libraries = library_state.capture(got.row)
+    got.objects["library settings"] = libraries
+    got.labels["library settings"] = library_state.labels(libraries)
+    got.objects["torch"] = torch_process.capture()
+    got.objects["figures"] = figures.capture()
+    got.objects["widgets"] = widgets.capture()
+    shell = shell_state.capture(got.row)
+    got.objects["IPython"] = shell
+    got.labels["IPython"] = shell_state.labels(shell)
+    got.objects["rebuilders"] = rebuilders.capture(got.row, library_state.start.handlers)
+    got.open_files = running.tell(got.row, user_ns)
+    return got
+
+
+def user_namespace() -> dict[str, Any]:
+    """The namespace of the cells: the shell's, or that of `__main__`."""
+    shell = rebuild.shell()
+    found: dict[str, Any] = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+    return found
+
+
+def _paths(got: Captured) -> None:
     try:
         got.state["cwd"] = os.getcwd()
         got.row("working directory", "kept", got.state["cwd"])
     except OSError:
         got.row("working directory", "lost", "it has been deleted")
     got.state["sys_path"] = [entry for entry in sys.path if isinstance(entry, str)]
+    got.state["sys_path_start"] = list(start_state.sys_path)
     got.state["prefixes"] = sorted({sys.prefix, sys.base_prefix})
-    got.row("sys.path", "kept")
-    _environ(got)
-    _random(got)
-    got.objects["warnings"] = list(warnings.filters)
-    got.row("warnings filters", "kept")
-    got.state["recursion_limit"] = limit = sys.getrecursionlimit()
-    if limit != library_state.start.recursion_limit:
-        got.row("recursion limit", "kept", str(limit))
-    got.objects["libraries"] = library_state.capture(got.row)
-    got.objects["torch"] = torch_process.capture()
-    got.objects["figures"] = figures.capture()
-    got.objects["widgets"] = widgets.capture()
-    got.objects["shell"] = shell_state.capture(got.row)
-    library_state.tell_what_is_not_kept(got.row)
-    got.objects["rebuilders"] = rebuilders.capture(got.row, library_state.start.handlers)
-    _running(got)
-    return got
+    other = [repr(entry) for entry in sys.path if not isinstance(entry, str)]
+    added = [entry for entry in got.state["sys_path"] if entry not in start_state.sys_path]
+    removed = [entry for entry in start_state.sys_path if entry not in sys.path]
+    said = [*added, *(f"without {entry}" for entry in removed)]
+    got.row("sys.path", "kept", ", ".join(map(repr, said)) or None)
+    if other:
+        text = f"no strings, so that Python passes them over: {', '.join(other)}"
+        got.row("entries of sys.path", "lost", text)
+
+
+def _modules(got: Captured, user_ns: dict[str, Any], sources: list[str]) -> None:
+    made = user_modules.made_modules(user_ns, sources)
+    if made:
+        got.objects["modules made by cells"] = list(made.values())
+        got.labels["modules made by cells"] = dict(made)
+        got.row("modules made by cells", "kept", ", ".join(made))
+    own = user_modules.own_modules()
+    for name, module in own.items():
+        state = module_state.take(name, module)
+        got.objects[f"module {name}"] = state.to_graph()
+        got.labels[f"module {name}"] = state.labels()
+        got.modules.append(name)
+        told = ", ".join(state.told())
+        got.row(
+            f"module {name}",
+            "rebuilt" if module_state.was_edited(module, state.file) else "kept",
+            f"{state.file} was edited after its import: a resume imports what it holds then"
+            if module_state.was_edited(module, state.file)
+            else (f"imported again, then as it was: {told}" if told else "imported again"),
+        )
+    changed = patches.take(user_ns, sources, {**own, **made})
+    if changed.to_graph():
+        got.objects["changes of libraries"] = changed.to_graph()
+        got.labels["changes of libraries"] = changed.labels()
+        got.modules += changed.modules()
+        got.row("what cells changed in libraries", "kept", ", ".join(changed.told()))
+    if changed.in_lists:
+        text = f"objects of cells in lists of libraries: {', '.join(changed.in_lists)}"
+        got.row(
+            "registered with libraries", "lost", f"{text}; run the cell again that put them there"
+        )
 
 
 def initial_environ() -> dict[str, str]:
@@ -98,127 +232,31 @@ def initial_environ() -> dict[str, str]:
     return found
 
 
-def _environ(got: Captured) -> None:
+def _environ(got: Captured, sources: list[str]) -> None:
     before, now = initial_environ(), dict(os.environ)
     changed, secrets = {}, []
     for name, value in now.items():
         if before.get(name) == value or _OWN.search(name):
             continue
-        if _SECRET.search(name):
+        if _SECRET.search(name) or _SECRET_VALUE.search(value):
             secrets.append(name)
         else:
             changed[name] = value
     removed = [name for name in before if name not in now and not _OWN.search(name)]
     got.state["environ"] = {"set": changed, "removed": removed}
     if changed or removed:
-        got.row("environment variables", "kept", ", ".join(sorted([*changed, *removed])))
+        said = [*changed, *(f"{name} (deleted)" for name in removed)]
+        got.row("environment variables", "kept", ", ".join(sorted(said)))
     for name in sorted(secrets):
-        got.row(
-            f"environment variable {name}",
-            "lost",
-            "its name looks like a secret; values of secrets are never written: set it again",
-        )
-
-
-def _random(got: Captured) -> None:
-    states: dict[str, Any] = {"random": random.getstate()}
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        states["numpy"] = numpy_random.get_state(legacy=False)
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "get_rng_state"):
-        states["torch"] = torch.get_rng_state()
-        cuda = getattr(torch, "cuda", None)
-        if cuda is not None and cuda.is_available() and cuda.is_initialized():
-            states["torch_cuda"] = cuda.get_rng_state_all()
-    got.objects["rng"] = states
-    got.row("random number generators", "kept", ", ".join(states))
-
-
-def _running(got: Captured) -> None:
-    """Rows for what ends with the process. Looking only."""
-    main = threading.main_thread()
-    named = [
-        thread.name
-        for thread in threading.enumerate()
-        if thread is not main and not thread.daemon and thread.is_alive()
-    ]
-    if named:
-        got.row("running threads", "lost", f"threads end with the process: {', '.join(named)}")
-    children = _children()
-    if children:
-        text = f"child processes end with the kernel: {', '.join(children)}"
-        got.row("child processes", "lost", text)
-    sockets, got.open_files = _descriptors()
-    if sockets:
-        got.row("network connections", "lost", f"{sockets} open to the outside; they are closed")
-
-
-def _children() -> list[str]:
-    found = []
-    try:
-        for task in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
-                pids = file.read().split()
-            for pid in pids:
-                if int(pid) in zygote.PIDS or int(pid) in forked.AT_WORK:
-                    continue
-                with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-                    found.append(f"{file.read().strip()} ({pid})")
-    except OSError:
-        return found
-    return found
-
-
-def _descriptors() -> tuple[int, list[str]]:
-    """(established TCP connections that leave this machine, regular files open for the user)."""
-    inodes, files = set(), []
-    # Where the standard streams go is the work of whoever started the kernel (the server's log).
-    streams = {os.path.realpath(f"/proc/self/fd/{number}") for number in range(3)}
-    try:
-        for number in os.listdir("/proc/self/fd"):
-            if number in ("0", "1", "2"):
-                continue
-            try:
-                target = os.readlink(f"/proc/self/fd/{number}")
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
-            elif (
-                target.startswith("/")
-                and target not in streams
-                and os.path.isfile(target)
-                and _is_users(target)
-            ):
-                files.append(target)
-    except OSError:
-        return 0, []
-    return len(inodes & _outside_connections()), sorted(set(files))
-
-
-def _is_users(path: str) -> bool:
-    hidden = ("/proc/", "/dev/", "/sys/", "/memfd:", "/usr/", "/lib", "/etc/")
-    if path.startswith(hidden) or path.endswith((".so", ".pyc", "history.sqlite")):
-        return False
-    return "site-packages" not in path and "history.sqlite" not in path
-
-
-def _outside_connections() -> set[str]:
-    found = set()
-    for table in ("tcp", "tcp6"):
-        try:
-            with open(f"/proc/self/net/{table}", encoding="ascii") as file:
-                lines = file.read().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            remote = fields[2].split(":")[0]
-            local = (remote.endswith("7F") and len(remote) == 8) or remote.endswith("0100007F")
-            if fields[3] == "01" and not local and set(remote) != {"0"}:
-                found.add(fields[9])
-    return found
+        why = "its name looks like a secret" if _SECRET.search(name) else "it looks like a secret"
+        reason = f"{why}; values of secrets are never written: set it again"
+        value = now[name]
+        if len(value) >= _SHORT_SECRET and any(value in source for source in sources):
+            reason += (
+                ". A cell holds the value as it was typed: the history (In), which is kept, "
+                "and the notebook have it, too"
+            )
+        got.row(f"environment variable {name}", "lost", reason)
 
 
 def apply_paths(state: dict[str, Any]) -> list[str]:
@@ -237,52 +275,57 @@ def apply_paths(state: dict[str, Any]) -> list[str]:
             os.chdir(cwd)
         except OSError as error:
             problems.append(f"the working directory {cwd} could not be entered: {error.strerror}")
-    saved = state.get("sys_path")
-    if saved is not None:
-        prefixes = state.get("prefixes", [])
-        if prefixes != sorted({sys.prefix, sys.base_prefix}):
-            # Another Python (a newer image): its own folders stay, only the user's are added.
-            own = tuple(os.path.join(prefix, "") for prefix in prefixes)
-            saved = [entry for entry in saved if not entry.startswith(own)]
-        sys.path[:] = saved + [entry for entry in sys.path if entry not in saved]
+    _apply_sys_path(state)
     return problems
 
 
+def _apply_sys_path(state: Mapping[str, Any]) -> None:
+    saved = state.get("sys_path")
+    if saved is None:
+        return
+    removed = {entry for entry in state.get("sys_path_start", ()) if entry not in saved}
+    prefixes = state.get("prefixes", [])
+    if prefixes != sorted({sys.prefix, sys.base_prefix}):
+        # Another Python (a newer image): its own folders stay, only the user's are added.
+        own = tuple(os.path.join(prefix, "") for prefix in prefixes)
+        saved = [entry for entry in saved if not entry.startswith(own)]
+    sys.path[:] = saved + [entry for entry in sys.path if entry not in {*saved, *removed}]
+
+
+def apply_before_loading(state: dict[str, Any]) -> list[str]:
+    """What objects need while they are loaded: the place of figures. After the imports."""
+    backend = state.get("matplotlib_backend")
+    problem = figure_state.choose_backend(backend) if isinstance(backend, str) else None
+    return [problem] if problem else []
+
+
 def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
-    """Random number generators, warnings filters and limits, after everything is loaded."""
+    """What `capture` took, after everything is loaded. Returns sentences about what could not be
+    put back."""
     problems = []
-    rng = objects.get("rng") or {}
-    torch: Any = sys.modules.get("torch")
-    setters: dict[str, Callable[[Any], Any]] = {
-        "random": lambda value: random.setstate(value),
-        "numpy": lambda value: sys.modules["numpy.random"].set_state(value),
-        "torch": lambda value: torch.set_rng_state(value),
-        "torch_cuda": lambda value: torch.cuda.set_rng_state_all(value),
-    }
-    for name, value in rng.items():
-        if name == "torch_cuda" and not (torch is not None and torch.cuda.is_available()):
-            problems.append("the state of the GPU's random number generator: there is no GPU here")
-            continue
-        try:
-            setters[name](value)
-        except Exception as error:
-            problems.append(f"the state of the random number generator of {name}: {error}")
-    filters = objects.get("warnings")
-    if isinstance(filters, list):
-        warnings.resetwarnings()  # also drops what the module has cached about them
-        live: Any = warnings.filters
-        live[:] = filters
-    limit = state.get("recursion_limit")
-    if isinstance(limit, int):
-        sys.setrecursionlimit(limit)
-    libraries = objects.get("libraries")
+    objects = {_OLD_NAMES.get(name, name): value for name, value in objects.items()}
+    if isinstance(objects.get("warnings"), list):
+        objects.setdefault("interpreter", {"warnings": objects["warnings"]})
+    for name, value in objects.items():
+        if name.startswith("module ") and isinstance(value, dict):
+            problems += module_state.put(value)
+    changes = objects.get("changes of libraries")
+    if isinstance(changes, dict):
+        problems += patches.put(changes)
+    libraries = objects.get("library settings")
     if isinstance(libraries, dict):
         problems += library_state.apply(libraries)
-    shell = objects.get("shell")
+    shell = objects.get("IPython")
     if isinstance(shell, dict):
         problems += shell_state.apply(shell)
     problems += rebuilders.put_back(objects.get("rebuilders"))
     torch_process.apply(objects.get("torch"))
     figures.apply(objects.get("figures"))
     problems += widgets.apply(objects.get("widgets"))
+    interpreter = objects.get("interpreter")
+    if isinstance(interpreter, dict):
+        problems += interpreter_state.apply(interpreter)
+    # Imports and extensions may have changed sys.path, or drawn numbers: these two come last.
+    _apply_sys_path(state)
+    problems += random_state.apply(objects.get("random numbers") or {})
     return problems

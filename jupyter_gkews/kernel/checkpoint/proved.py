@@ -8,7 +8,6 @@ never carries one over from another process, nor one that depends on a file of t
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import plain_json as json
 from .module_files import signatures
 
 if TYPE_CHECKING:

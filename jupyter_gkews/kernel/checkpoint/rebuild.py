@@ -74,6 +74,25 @@ def module(name: str) -> types.ModuleType:
     return sys.modules[name]
 
 
+_made: dict[str, types.ModuleType] = {}
+
+
+def made_module(name: str, doc: str | None = None) -> types.ModuleType:
+    """A module that a cell had made: made again, and put where `import` finds it."""
+    found = _made.get(name)
+    if found is None:
+        found = _made[name] = types.ModuleType(name, doc)
+    elif doc is not None:
+        found.__doc__ = doc
+    sys.modules[name] = found
+    return found
+
+
+def made_module_dict(name: str) -> dict[str, Any]:
+    """The namespace of a module that a cell had made."""
+    return vars(made_module(name))
+
+
 def module_dict(name: str) -> dict[str, Any]:
     """The namespace of a module: the globals of a function that only lives in it."""
     return vars(module(name))
@@ -324,3 +343,20 @@ def generator(device: str, state: Any) -> Any:
         made = torch.Generator()
         made.manual_seed(int.from_bytes(bytes(state[:8].tolist()), "little"))
     return made
+
+
+# ---- IPython ----
+
+
+def magics(cls: Any) -> Any:
+    """An object with magics, bound to the running shell; the user's `__init__` does not run."""
+    base = next(b for b in cls.__mro__ if b.__module__ == "IPython.core.magic" and b is not cls)
+    made = cls.__new__(cls)
+    base.__init__(made, shell())
+    return made
+
+
+def set_magics(target: Any, state: dict[str, Any]) -> None:
+    """What an object with magics held."""
+    target.__dict__.update(state.get("attributes", {}))
+    target._trait_values.update(state.get("traits", {}))

@@ -108,6 +108,7 @@ def restore(
         memory.imports_done()
         for filename, text in manifest.state.get("sources", {}).items():
             rebuild.source(filename, text)
+        report.process += process_state.apply_before_loading(manifest.state)
         clock.lap(report.seconds, "importing")
         needed = devices.needs(manifest)
         if dry:
@@ -265,6 +266,7 @@ def _account(
             ]
             if new and name in rows:
                 _mark(rows[name], new)
+        _account_process(manifest, reader, report, known)
     notes = {name: list(texts) for name, texts in reader.notes.items()}
     for name, texts in notes.items():
         if name in rows and rows[name]["fate"] != "lost":
@@ -278,6 +280,27 @@ def _account(
         if row["fate"] == "rebuilt"
     ]
     report.rebuilt = len(report.rebuilt_details)
+
+
+def _account_process(
+    manifest: Manifest, reader: GraphReader, report: RestoreReport, known: set[str]
+) -> None:
+    """What failed in objects of the process: no variable holds it, and it is lost all the same."""
+    named = {
+        entry["name"]: value
+        for entry, value in zip(manifest.names, report.values)
+        if entry["kind"] == "process"
+    }
+    told = {(each["what"], each["reason"]) for each in report.failed}
+    for _, loss in reader.failed:
+        if loss.where not in named or (loss.what, loss.reason) in told:
+            continue
+        told.add((loss.what, loss.reason))
+        path = f"a part of {loss.where}"
+        failure = {"name": loss.where, "path": path, "what": loss.what, "reason": loss.reason}
+        report.failed.append(failure)
+        if path not in known:
+            report.lost.append({"name": path, "reason": loss.short(), "cell": None})
 
 
 def _mark(row: dict[str, Any], parts: list[tuple[str, Loss]]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import select
 import subprocess
@@ -20,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
+from .. import plain_json as json
 from .. import pure_python
 
 #: Seconds without a sign of life after which the process is given up.

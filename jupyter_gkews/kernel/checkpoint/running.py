@@ -1,0 +1,108 @@
+"""What runs or is open in this process and ends with it: threads, children, connections, files.
+
+Looking only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Callable
+
+from . import forked, zygote
+from .cell_made import is_cell_made
+
+AddRow = Callable[[str, str, "str | None"], None]
+
+
+def tell(add_row: AddRow, user_ns: dict[str, Any]) -> list[str]:
+    """A row for each kind of what ends with the process; returns the files that are open."""
+    main = threading.main_thread()
+    named = [
+        thread.name
+        for thread in threading.enumerate()
+        if thread is not main and thread.is_alive() and _is_users_thread(thread, user_ns)
+    ]
+    if named:
+        add_row("running threads", "lost", f"threads end with the process: {', '.join(named)}")
+    children = _children()
+    if children:
+        text = f"child processes end with the kernel: {', '.join(children)}"
+        add_row("child processes", "lost", text)
+    sockets, files = _descriptors()
+    if sockets:
+        add_row("network connections", "lost", f"{sockets} open to the outside; they are closed")
+    return files
+
+
+def _is_users_thread(thread: threading.Thread, user_ns: dict[str, Any]) -> bool:
+    """Daemon threads are those of libraries, unless they run what a cell has made."""
+    target = getattr(thread, "_target", None)
+    return not thread.daemon or is_cell_made(target, user_ns) or is_cell_made(thread, user_ns)
+
+
+def _children() -> list[str]:
+    found = []
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                pids = file.read().split()
+            for pid in pids:
+                if int(pid) in zygote.PIDS or int(pid) in forked.AT_WORK:
+                    continue
+                with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                    found.append(f"{file.read().strip()} ({pid})")
+    except OSError:
+        return found
+    return found
+
+
+def _descriptors() -> tuple[int, list[str]]:
+    """(established TCP connections that leave this machine, regular files open for the user)."""
+    inodes, files = set(), []
+    # Where the standard streams go is the work of whoever started the kernel (the server's log).
+    streams = {os.path.realpath(f"/proc/self/fd/{number}") for number in range(3)}
+    try:
+        for number in os.listdir("/proc/self/fd"):
+            if number in ("0", "1", "2"):
+                continue
+            try:
+                target = os.readlink(f"/proc/self/fd/{number}")
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+            elif (
+                target.startswith("/")
+                and target not in streams
+                and os.path.isfile(target)
+                and _is_users(target)
+            ):
+                files.append(target)
+    except OSError:
+        return 0, []
+    return len(inodes & _outside_connections()), sorted(set(files))
+
+
+def _is_users(path: str) -> bool:
+    hidden = ("/proc/", "/dev/", "/sys/", "/memfd:", "/usr/", "/lib", "/etc/")
+    if path.startswith(hidden) or path.endswith((".so", ".pyc", "history.sqlite")):
+        return False
+    return "site-packages" not in path and "history.sqlite" not in path
+
+
+def _outside_connections() -> set[str]:
+    found = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/self/net/{table}", encoding="ascii") as file:
+                lines = file.read().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            remote = fields[2].split(":")[0]
+            local = (remote.endswith("7F") and len(remote) == 8) or remote.endswith("0100007F")
+            if fields[3] == "01" and not local and set(remote) != {"0"}:
+                found.add(fields[9])
+    return found
