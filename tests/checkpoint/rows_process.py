@@ -222,7 +222,7 @@ assert logging.getLogger().level == logging.DEBUG and sys.getrecursionlimit() ==
 kept = {what for what, (fate, _) in rows.items() if fate == 'kept'}
 assert kept >= {'PyTorch settings', 'NumPy settings', 'pandas options', 'Matplotlib rcParams', 'decimal context', 'root logger', 'recursion limit'}
 assert 'default_dtype float64' in rows['PyTorch settings'][1] and 'figure.dpi 77' in rows['Matplotlib rcParams'][1]
-assert rows['pandas options: display.float_format'][0] == 'lost'
+assert 'display.float_format' in rows['pandas options'][1] and pd.get_option('display.float_format')(2) == '2.0'
 torch.set_default_dtype(torch.float32); torch.set_grad_enabled(True); torch.use_deterministic_algorithms(False)
 np.seterr(divide='warn', over='warn'); pd.reset_option('all'); sys.setrecursionlimit(1000)
 decimal.setcontext(decimal.Context()); logging.getLogger().setLevel(logging.WARNING)""",
