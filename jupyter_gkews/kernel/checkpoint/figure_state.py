@@ -1,12 +1,10 @@
-"""Matplotlib's settings for the whole process: rcParams, the backend, registered colour maps, and
-which figures pyplot has open, in which order, with which numbers.
+"""Matplotlib's settings for the whole process: rcParams, the backend and registered colour maps.
 
-Figures themselves are objects of the graph. It opens no window and draws nothing.
+Figures are in rebuilders/figures.py. It opens no window and draws nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import sys
@@ -31,21 +29,7 @@ def _take(matplotlib: Any) -> State:
     own = _own_colormaps(matplotlib)
     if own:
         state["colormaps"] = own
-    pylab = sys.modules.get("matplotlib._pylab_helpers")
-    figures = getattr(getattr(pylab, "Gcf", None), "figs", None)
-    if figures:
-        state["_figures"] = [
-            (number, each.canvas.figure, _current_axes(each.canvas.figure))
-            for number, each in figures.items()
-        ]
     return state
-
-
-def _current_axes(figure: Any) -> int | None:
-    """The position of a figure's current axes among its axes."""
-    stack = getattr(figure, "_axstack", None)
-    current = stack.current() if stack is not None else None
-    return next((at for at, axes in enumerate(figure.axes) if axes is current), None)
 
 
 def _own_colormaps(matplotlib: Any) -> dict[str, Any]:
@@ -67,36 +51,7 @@ def _put(matplotlib: Any, state: State) -> None:
                 matplotlib.colormaps.register(each, name=name, force=True)
     if "_interactive" in state:
         matplotlib.interactive(state["_interactive"])
-    _put_figures(state.get("_figures") or [])
     one_by_one(params, matplotlib.rcParams.__setitem__)
-
-
-def _put_figures(saved: list[tuple[Any, Any, Any]]) -> None:
-    """Give the figures their numbers and order again; pickle numbers them as it meets them."""
-    pylab = sys.modules.get("matplotlib._pylab_helpers")
-    if pylab is None or not saved:
-        return
-    figures = pylab.Gcf.figs
-    managers = {id(each.canvas.figure): each for each in figures.values()}
-    found = [(number, managers.pop(id(f))) for number, f, _ in saved if id(f) in managers]
-    for _, figure, at in saved:
-        if type(figure) is not Lost and at is not None and at < len(figure.axes):
-            figure.sca(figure.axes[at])
-    taken = {number for number, _ in found}
-    figures.clear()
-    for each in managers.values():  # opened by an import of this process: below the others
-        number = each.num
-        while number in taken:
-            number += 1
-        taken.add(number)
-        each.num = number
-        figures[number] = each
-    for number, each in found:
-        each.num = number
-        figures[number] = each
-        with contextlib.suppress(Exception):  # a backend without windows
-            if not each.canvas.figure.get_label():
-                each.set_window_title(f"Figure {number:d}")
 
 
 RULE: Rule = ("Matplotlib rcParams", _take, _put)
