@@ -102,12 +102,26 @@ def _database(writer: GraphWriter, connection: Any, name: str, path: str) -> tup
         return "file", path, directory_of(path), _read_only(path)
     if hasattr(connection, "serialize"):
         return "serialized", connection.serialize(name=name)
-    copy = sqlite3.connect(":memory:")
+    return "script", _dumped(connection, name)
+
+
+def _dumped(connection: Any, name: str) -> str:
+    """A database in memory as SQL, for Pythons before 3.11."""
+    if not connection.in_transaction:
+        copy = sqlite3.connect(":memory:")
+        try:
+            connection.backup(copy, name=name)
+            return "\n".join(copy.iterdump())
+        finally:
+            copy.close()
+    if name != "main":  # a backup would wait for the end of the transaction, for ever
+        raise CannotKeepError(WHAT, f"the database {name} in memory has uncommitted work")
+    factories = connection.row_factory, connection.text_factory
     try:
-        connection.backup(copy, name=name)
-        return "script", "\n".join(copy.iterdump())
+        connection.row_factory, connection.text_factory = None, str
+        return "\n".join(connection.iterdump())
     finally:
-        copy.close()
+        connection.row_factory, connection.text_factory = factories
 
 
 def _read_only(path: str) -> bool:
