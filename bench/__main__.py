@@ -23,6 +23,7 @@ from . import (
     blocked,
     cell_overhead,
     checkpoint,
+    field,
     frames,
     objects,
     peers,
@@ -44,6 +45,7 @@ BENCHES: dict[str, Bench] = {
     "frames": frames.run,
     "server_start": server_start.run,
     "cell_overhead": cell_overhead.run,
+    "field": field.run,
 }
 
 WORK = ROOT / ".bench"

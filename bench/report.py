@@ -49,6 +49,9 @@ How each is taken:
 - **cell overhead**: an empty cell from request to idle, in kernels of a server with and of one
   without the extension, in blocks that take turns; the median of the differences of neighbouring
   blocks.
+- **small notebooks**: those of `tests/field`, each with processes of its own: set up, saved or
+  paused, loaded or resumed in a new process, checked. `wrong, success reported`: the check fails
+  and the tool had said nothing. What must be lost (a running thread, a generator) counts as lost.
 """
 
 
