@@ -7,6 +7,27 @@ from __future__ import annotations
 from typing import Any
 
 ROWS: dict[str, dict[str, Any]] = {
+    "arrays_that_repeat_their_memory": {
+        "setup": """
+import numpy as np
+huge = np.broadcast_to(np.float64(2), (10 ** 5, 10 ** 5)); rows = np.broadcast_to(np.arange(3), (4, 3))
+windows = np.lib.stride_tricks.sliding_window_view(np.arange(6), 3)""",
+        "check": """
+assert huge.strides == (0, 0) and huge[5, 7] == 2 and rows.strides == (0, 8) and rows[3, 2] == 2
+assert windows.tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5]] and windows.strides == (8, 8)""",
+    },
+    "objects_that_answer_for_every_attribute": {
+        "setup": """
+class Answers:
+    def __init__(self): self.real = 5
+    def __getattr__(self, name): return name.upper()
+class Forwards:
+    def __init__(self, to): self.to = to
+    def __getattr__(self, name): return getattr(self.to, name)
+a = Answers(); f = Forwards([1]); both = {'a': a}""",
+        "check": """
+assert a.real == 5 and a.other == 'OTHER' and both['a'] is a and f.to == [1] and f.count(1) == 1""",
+    },
     "deep_chains_of_every_kind": {
         "setup": """
 import collections, dataclasses, functools, types, typing

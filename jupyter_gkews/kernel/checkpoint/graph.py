@@ -363,7 +363,7 @@ class GraphWriter(pickle.Pickler):
                 obj.__reduce_ex__(5)
             except Exception:
                 return reduction.reduce_guarded
-            return None
+            return reduction.reduce_answering if reduction.answers_all(cls) else None
         return reduction.reduce_guarded
 
     def _own_reduce(self, obj: Any) -> Any:

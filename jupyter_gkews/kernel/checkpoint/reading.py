@@ -199,7 +199,7 @@ class GraphReader:
         numpy = importlib.import_module("numpy")
         buffer, alone = self._memory.view(index)
         made = numpy.ndarray(shape, dtype, buffer, offset, strides)
-        if alone:
+        if alone and made.nbytes <= memoryview(buffer).nbytes:  # not one that repeats its memory
             made = made.copy(order="K")
         if not writeable:
             made.flags.writeable = False

@@ -216,9 +216,10 @@ def source(filename: str, text: str) -> None:
 
 def set_state(obj: Any, state: Any) -> None:
     """What the BUILD opcode does, for objects whose state comes later (deep structures)."""
-    setstate = getattr(obj, "__setstate__", None)
+    # of the type: an object's own __getattr__ may answer anything
+    setstate = getattr(type(obj), "__setstate__", None)
     if setstate is not None:
-        setstate(state)
+        setstate(obj, state)
         return
     slots = None
     if isinstance(state, tuple) and len(state) == 2:

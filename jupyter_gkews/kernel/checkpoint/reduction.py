@@ -77,6 +77,20 @@ def is_plain(cls: type) -> bool:
     return not hasattr(cls, "__getnewargs_ex__")
 
 
+def answers_all(cls: type) -> bool:
+    """Whether objects answer for attributes that they have not, and so for `__setstate__`."""
+    own = any("__getattr__" in vars(base) for base in cls.__mro__)
+    return own and not hasattr(cls, "__setstate__")
+
+
+def reduce_answering(writer: GraphWriter, obj: Any) -> Any:
+    """Plain objects whose `__getattr__` must not be asked for `__setstate__` at load."""
+    rv = obj.__reduce_ex__(5)
+    if len(rv) < 3 or rv[2] is None:
+        return rv
+    return (*rv[:3], *(rv[3:5] or (None, None)), rebuild.set_state)
+
+
 def reduce_guarded(writer: GraphWriter, obj: Any) -> Any:
     """What the object's own reduce says, or a placeholder."""
     return writer.guarded(obj)

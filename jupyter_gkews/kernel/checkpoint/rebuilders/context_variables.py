@@ -51,8 +51,9 @@ def reduce_variable(writer: GraphWriter, variable: Any) -> Reduced:
 
 
 def _found_in_module(variable: Any) -> tuple[str, str] | None:
+    main = sys.modules.get("__main__")
     for name, module in list(sys.modules.items()):
-        if name == "__main__" or not hasattr(module, "__dict__"):
+        if module is main or not hasattr(module, "__dict__"):  # main has other names as well
             continue
         for attribute, value in list(vars(module).items()):
             if value is variable:
