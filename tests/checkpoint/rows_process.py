@@ -175,17 +175,6 @@ assert not torch.equal(model(x), want)
 parametrize.remove_parametrizations(layer, 'bias')
 assert isinstance(layer.bias, torch.nn.Parameter)""",
     },
-    "iterators_of_data_loaders": {
-        "setup": """
-import torch
-loader = torch.utils.data.DataLoader(list(range(4)))
-steps = iter(loader); next(steps)""",
-        "check": """
-reasons = {l['name']: l['reason'] for l in report.lost}
-assert reasons['steps'].startswith('an iterator of a DataLoader in mid-epoch: ')
-assert len(list(loader)) == 4""",
-        "lost": ["steps"],
-    },
     "settings_of_libraries": {
         "setup": """
 import decimal, logging, sys

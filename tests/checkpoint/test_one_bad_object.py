@@ -237,3 +237,27 @@ def test_a_scratch_process_that_cannot_start_fails_the_save_and_nothing_is_kept(
         save(namespace(GOOD), store, checkpoint="one")
     assert caught.value.reason == "verification_failed"
     assert store.summaries() == [] and not list(store.root.glob("checkpoints/.*"))
+
+
+def test_what_a_thread_changes_meanwhile_is_kept_as_of_then_and_said(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    made = namespace(
+        "import threading\n"
+        "ticks, stop = [], threading.Event()\n"
+        "def tick():\n"
+        "    while not stop.is_set():\n"
+        "        ticks.append(len(ticks)); stop.wait(0.001)\n"
+        "t = threading.Thread(target=tick, daemon=True); t.start()\n"
+        "calm = [1, 2]",
+    )
+    try:
+        summary = save(made, store, checkpoint="moving")
+    finally:
+        made["stop"].set()
+        made["t"].join()
+    assert {loss["name"] for loss in summary["lost"]} == {"t"}
+    assert [each["name"] for each in summary["rebuilt"]] in (["ticks"], [])
+    fresh = namespace()
+    restore(fresh, store, "moving")
+    assert fresh["ticks"] == list(range(len(fresh["ticks"]))) and fresh["calm"] == [1, 2]

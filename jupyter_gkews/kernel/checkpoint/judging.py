@@ -23,13 +23,16 @@ def judge(
     manifest: Manifest,
     values: list[Any] | None = None,
     user_ns: dict[str, Any] | None = None,
+    *,
+    changing: frozenset[int] = frozenset(),
 ) -> dict[str, Loss]:
     """Take what failed to load into the fates of `manifest`; return, by name, what must not stay
     as it is: the names that differ, or those that hold what ended the test load.
 
     `values`: the saved objects in the order of `manifest.names`; None where they are let go, and
-    only the one name is told that the test load had reached. Raises verification_failed where it
-    had reached none.
+    only the one name is told that the test load had reached. `changing`: positions of names that
+    changed while they were saved; what was written of them is kept, and said. Raises
+    verification_failed where it had reached none.
     """
     entries = manifest.names
     if verdict.died_at is not None:
@@ -54,7 +57,9 @@ def judge(
         entry = entries[position]
         if entry["name"] in failed:
             continue
-        if entry["kind"] in ("variable", "item"):
+        if position in changing:
+            _tell_changing(manifest, entry["name"])
+        elif entry["kind"] in ("variable", "item"):
             reason = "it did not come back equal in a test load"
             wanting[entry["name"]] = Loss("an object", reason)
         else:
@@ -64,6 +69,17 @@ def judge(
         manifest.lenient = 1
         _take_failures(manifest, verdict.failed)
     return wanting
+
+
+CHANGING = "it was changing while it was saved: a state of that time is kept"
+
+
+def _tell_changing(manifest: Manifest, name: str) -> None:
+    for row in manifest.variables:
+        if row["name"] == name and row["fate"] == "kept":
+            row.update(fate="rebuilt", reason=CHANGING)
+            manifest.rebuilt.append({"name": name, "reason": CHANGING, "cell": row["cell"]})
+            manifest.kept -= 1
 
 
 def _take_failures(manifest: Manifest, failed: list[dict[str, Any]]) -> None:

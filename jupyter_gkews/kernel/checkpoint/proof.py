@@ -6,6 +6,7 @@ It says how, and why so, and never says more than was done. It releases and comm
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,6 +35,9 @@ _PER_MODULE = 100 << 10
 _GROWTH = 8
 #: Bytes that must stay free besides.
 SPARE = 192 << 20
+
+#: Seconds for a second look at what did not come back equal.
+AGAIN_S = 10.0
 
 
 @dataclass
@@ -64,6 +68,7 @@ class Proof:
         self._zygote: zygote.Zygote | None = None
         self._modules: list[str] = []
         self._expected: list[list[Any]] = []
+        self._look_again: Callable[[Callable[[], bool]], list[list[Any]]] | None = None
         self._unseen: list[int] = []
         self._own_bytes = 0
         self._by: proved.Proved | None = None
@@ -100,8 +105,12 @@ class Proof:
         if self.how != "scratch":
             return
         losses = frozenset(got.writer.losses)
-        prints = Fingerprints(user_ns, losses, places=of_layout(layout), late=late)
-        self._expected = [prints.of(value) for value in got.values]
+
+        def take(late: Callable[[], bool]) -> list[list[Any]]:
+            prints = Fingerprints(user_ns, losses, places=of_layout(layout), late=late)
+            return [prints.of(value) for value in got.values]
+
+        self._expected, self._look_again = take(late), take
         self._unseen = [
             number
             for number, block in enumerate(layout.blocks)
@@ -109,6 +118,20 @@ class Proof:
         ]
         self._unseen += [-1 - number for number, _, space, _, _ in layout.elsewhere if space]
         self._own_bytes = sum(nbytes for _, _, nbytes, own in layout.views if own)
+
+    def changing(self) -> frozenset[int]:
+        """Positions of names that do not look any more as they did: a thread of the user's works
+        on them. Only in the process that has looked."""
+        until, cut_off = time.monotonic() + AGAIN_S, False
+
+        def late() -> bool:
+            nonlocal cut_off
+            cut_off = time.monotonic() > until
+            return cut_off
+
+        again = self._look_again(late) if self._look_again is not None else self._expected
+        # what was not looked at whole may look different for that alone
+        return frozenset() if cut_off else frozenset(differing(self._expected, again))
 
     def seen(self) -> dict[str, Any]:
         """What `look` has found, in values that JSON can carry: a forked image may look."""

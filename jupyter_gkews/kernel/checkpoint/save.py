@@ -184,7 +184,10 @@ class _Save:
             progress=lambda done: self.progress("verifying", done, total),
         )
         self.progress("verifying", total, total)
-        return judge(verdict, manifest, prepared.got.values, self.subject.user_ns)
+        changing = self.proof.changing() if verdict.differs else frozenset()
+        return judge(
+            verdict, manifest, prepared.got.values, self.subject.user_ns, changing=changing
+        )
 
     def commit(self, manifest: Manifest, key: bytes) -> None:
         """Make it durable and visible, in this order."""
