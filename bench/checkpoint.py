@@ -68,7 +68,9 @@ def run(folder: Path, size: str) -> list[Figure]:
     limit: list[float] = []
     first: list[float] = []
     extra: list[float] = []
-    with JupyterServer(folder / "jupyter", folder) as server:
+    # in the foreground, as a pause takes it; in the background it yields to everything else
+    foreground = "--GkewsApp.checkpoint_in_background=False"
+    with JupyterServer(folder / "jupyter", folder, foreground) as server:
         for number in range(ROUNDS):
             # a new kernel each time: neither what it has hashed before nor its scratch process
             kernel, before = new_kernel(server, size)
