@@ -133,6 +133,7 @@ def put_back(saved: Any) -> list[str]:
             if isinstance(handler, Lost):
                 problems.append(f"a handler of logger {logger.name}: {loss_of(handler).short()}")
             elif handler not in logger.handlers:
+                _take_place_of_twin(logger, handler)
                 logger.addHandler(handler)
         if rest is not None:
             logger.propagate = rest[0]
@@ -140,6 +141,16 @@ def put_back(saved: Any) -> list[str]:
                 if not isinstance(each, Lost) and each not in logger.filters:
                     logger.addFilter(each)
     return problems
+
+
+def _take_place_of_twin(logger: logging.Logger, handler: Any) -> None:
+    """A module that is imported again may have opened the same log: one of the two has to go, or
+    each record would come twice."""
+    path = getattr(handler, "baseFilename", None)
+    for each in list(logger.handlers):
+        if path is not None and getattr(each, "baseFilename", None) == path:
+            logger.removeHandler(each)
+            each.close()
 
 
 # ---- called by the graph ----

@@ -222,6 +222,10 @@ def forget_rebuilder(kind: Kind) -> None:
     _registered.pop(kind, None)
 
 
+#: Tells this process from the one that a checkpoint was made in.
+_THIS_PROCESS = os.urandom(16).hex()
+
+
 def _add(entries: dict[Kind, _Entry], entry: _Entry) -> None:
     entries.pop(entry.kind, None)  # the latest goes last: it wins over a name for the same class
     entries[entry.kind] = entry
@@ -246,14 +250,17 @@ def capture(
     for name, problem in _problems.items():
         add_row(f"rebuilder {name}", "lost", problem)
     registered = [(entry.kind, entry.rebuilder) for entry in _registered.values()]
-    return {"registered": registered, "loggers": loggers.capture(add_row, start)}
+    found = loggers.capture(add_row, start)
+    return {"registered": registered, "loggers": found, "process": _THIS_PROCESS}
 
 
 def put_back(saved: Any) -> list[str]:
     """Register again what `capture` returned. Returns sentences about what could not be."""
     if not isinstance(saved, dict):
         return []
-    problems = loggers.put_back(saved.get("loggers"))
+    problems: list[str] = []
+    if saved.get("process") != _THIS_PROCESS:  # else they are there: each record would come twice
+        problems = loggers.put_back(saved.get("loggers"))
     for kind, rebuilder in saved.get("registered", ()):
         lost = next((each for each in (kind, rebuilder) if isinstance(each, Lost)), None)
         if lost is not None:
