@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copyreg
 import json
+import logging
 import os
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +72,19 @@ def namespace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
         return vars(module)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def process_as_it_was() -> Iterator[None]:
+    """A load in this process changes libraries as the saved one had changed them: undone, so that
+    no later test takes it for a change of its own."""
+    reducers, handlers = dict(copyreg.dispatch_table), list(logging.getLogger().handlers)
+    filters, environ, path = list(warnings.filters), dict(os.environ), list(sys.path)
+    yield
+    copyreg.dispatch_table.clear()
+    copyreg.dispatch_table.update(reducers)
+    logging.getLogger().handlers[:] = handlers
+    warnings.filters[:] = filters  # type: ignore[index]
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.path[:] = path

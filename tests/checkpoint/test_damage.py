@@ -55,7 +55,9 @@ def restored(store: CheckpointStore, verify: str = "fast") -> tuple[dict[str, An
 
 
 def lost_names(report: RestoreReport) -> set[str]:
-    return {row["name"] for row in report.lost}
+    """Of variables: what this process holds in small memory (states of random numbers) may lie in
+    the same chunk."""
+    return {row["name"] for row in report.lost if not row["name"].startswith("a part of ")}
 
 
 @pytest.mark.parametrize("fault", ["flipped", "truncated", "gone"])

@@ -256,7 +256,7 @@ def test_what_a_thread_changes_meanwhile_is_kept_as_of_then_and_said(
     finally:
         made["stop"].set()
         made["t"].join()
-    assert {loss["name"] for loss in summary["lost"]} == {"t"}
+    assert {loss["name"] for loss in summary["lost"]} == {"t"}, summary["lost"]
     assert [each["name"] for each in summary["rebuilt"]] in (["ticks"], [])
     fresh = namespace()
     restore(fresh, store, "moving")

@@ -87,8 +87,9 @@ def test_weights_that_stand_in_a_file_are_not_written_again(
 ) -> None:
     ns = namespace(LOAD.format(path=str(file)))
     expected = {name: array.copy() for name, array in ns["weights"].items()}
+    nothing = save(namespace(), store, checkpoint="none", prove=False)["bytes"]["written"]
     summary = take(ns, store)
-    assert summary["bytes"]["written"] < 50_000
+    assert summary["bytes"]["written"] < nothing + 50_000  # besides what the process holds
     assert summary["bytes"]["referenced"] == 1024 * 512 * 4 + 700 * 700 * 4
     (row,) = summary["files"]
     assert row["path"] == str(file) and row["names"] == ["weights"] and row["problem"] is None

@@ -85,12 +85,20 @@ def _spec(folder: Path, plan: Plan) -> dict[str, Any]:
                     "source": path,
                     "options": ["rbind", "rw"],
                 }
-                for path in outermost([*plan.binds, str(folder)])
+                for path in outermost([*plan.binds, str(folder), *_hidden_by_tmp(plan)])
             ),
         ],
         "linux": {"namespaces": namespaces(), **id_mappings()},
     }
     return spec
+
+
+def _hidden_by_tmp(plan: Plan) -> list[str]:
+    """Environments and packages that lie in /tmp, where the sandbox has one of its own."""
+    python = os.path.dirname(os.path.dirname(plan.command[0]))
+    package = os.path.dirname(os.path.dirname(os.path.dirname(guest.__file__)))
+    needed = [python, os.path.realpath(python), sys.prefix, sys.base_prefix, package]
+    return [path for path in needed if path.startswith("/tmp/") and os.path.isdir(path)]
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
