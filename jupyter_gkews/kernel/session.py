@@ -25,7 +25,7 @@ from typing import Any, Callable
 from ..errors import GkewsError
 from . import pure_python
 from .cells import CellIndex
-from .checkpoint import library_state, safetensors_files, start_state
+from .checkpoint import library_state, safetensors_files
 from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,
@@ -385,6 +385,7 @@ def start(run_dir: str) -> KernelSession | None:
     known = {key: data[key] for key in Launch.__dataclass_fields__ if key in data}
     launch = Launch(**known, restore=RestoreOrder(**order) if order else None)
     pure_python.install(launch.python_path)
+    from .checkpoint import start_state  # what it imports may come from python_path alone
     from .magics import GkewsMagics
 
     session = KernelSession(shell, Path(run_dir), launch)

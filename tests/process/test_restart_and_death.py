@@ -369,7 +369,7 @@ async def test_a_port_that_was_taken_ends_the_resume_with_the_reason(open_notebo
         thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         thief.bind((notebook.km.ip, port))
         thief.listen()
-        await notebook.provisioner._hold_ports()
+        await notebook.provisioner.hold_ports()
         with pytest.raises(GkewsError) as caught:
             await notebook.resume()
         assert caught.value.reason == "restore_failed"

@@ -17,7 +17,6 @@ from typing import Any, Callable
 from . import figure_state, library_settings, torch_settings
 from .library_settings import Rule, State
 from .placeholders import Lost
-from .rebuilders import context_variables
 
 #: Adds a row of `survives`: what, fate, reason.
 AddRow = Callable[[str, str, "str | None"], None]
@@ -125,4 +124,7 @@ def apply_in_context() -> None:
         name, state = _pending.popitem()
         with contextlib.suppress(Exception):  # it went well, or was told, a moment ago
             LIBRARIES[name][2](sys.modules[name], state)
-    context_variables.apply_in_context()
+    # not imported here: it wants cloudpickle, which may come with the first checkpoint alone
+    family = sys.modules.get(f"{__package__}.rebuilders.context_variables")
+    if family is not None:
+        family.apply_in_context()
