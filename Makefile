@@ -45,6 +45,8 @@ $(STAMPS)/venv:
 # jlpm, which builds the frontend, comes with jupyterlab: the hook that would build it inside pip
 # is told to leave it to the next rule.
 $(STAMPS)/python: pyproject.toml requirements-dev.txt $(wildcard jupyter-config/*/*) | $(STAMPS)/venv
+	@# an earlier installation has left it in the built frontend, through the link to there
+	@rm -f jupyter_gkews/labextension/install.json
 	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(BIN)/python -m pip install --disable-pip-version-check -q \
 		-r requirements-dev.txt -e '.[test,lint]'
 	@touch $@
