@@ -21,8 +21,9 @@ def test_less_is_done_where_the_request_or_the_server_says_so(start_server) -> N
     kernel = server.notebook("less.ipynb").ready()
     assert kernel.do("checkpoint")["result"]["proved"]["how"] == "read-back"
     assert kernel.do("checkpoint", {"prove": "off"})["result"]["proved"]["how"] == "off"
-    assert "read back" in kernel.run("str(get_ipython().run_line_magic('checkpoint', '--wait'))")
-    said = kernel.run("str(get_ipython().run_line_magic('checkpoint', '--wait --prove off my name'))")
+    take = "str(get_ipython().run_line_magic('checkpoint', {!r}))"
+    assert "read back" in kernel.run(take.format("--wait"))
+    said = kernel.run(take.format("--wait --prove off my name"))
     assert "not proved" in said and "my name" in said
     error = kernel.ask("pause", {"prove": "maybe"}, status=400)
     assert error["reason"] == "bad_request" and "read-back" in error["message"]
