@@ -17,7 +17,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 
-def run_cells(shell: InteractiveShell, text: str) -> str | None:
+def run_cells(shell: Any, text: str) -> str | None:
     """Run cells as a notebook does; the first error."""
     for cell in text.split("\n# %%\n"):
         error = shell.run_cell(cell, store_history=True).error_in_exec
@@ -26,10 +26,10 @@ def run_cells(shell: InteractiveShell, text: str) -> str | None:
     return None
 
 
-def save(tool: str, shell: InteractiveShell, file: str) -> None:
+def save(tool: str, shell: Any, file: str) -> None:
     """Write the namespace as the tool's own documentation says."""
     if tool == "dill":
-        import dill
+        import dill  # type: ignore[import-untyped]
 
         dill.dump_module(file)
         return
@@ -45,10 +45,10 @@ def save(tool: str, shell: InteractiveShell, file: str) -> None:
         cloudpickle.dump(names, out)
 
 
-def load(tool: str, shell: InteractiveShell, file: str) -> None:
+def load(tool: str, shell: Any, file: str) -> None:
     """Read it back into this namespace."""
     if tool == "dill":
-        import dill
+        import dill  # type: ignore[import-untyped]
 
         dill.load_module(file)
         return
@@ -64,7 +64,7 @@ def main(what: str, tool: str, notebook: str, file: str) -> str:
     # a fresh `__main__`, as in a kernel
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
-    shell = InteractiveShell.instance(user_module=module, user_ns=vars(module))
+    shell: Any = InteractiveShell.instance(user_module=module, user_ns=vars(module))
     if what == "save":
         error = run_cells(shell, row["setup"])
         if error:
