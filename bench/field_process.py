@@ -48,7 +48,7 @@ def save(tool: str, shell: Any, file: str) -> None:
 def load(tool: str, shell: Any, file: str) -> None:
     """Read it back into this namespace."""
     if tool == "dill":
-        import dill  # type: ignore[import-untyped]
+        import dill
 
         dill.load_module(file)
         return
