@@ -13,6 +13,8 @@ Written by `make bench WRITE=1` (`python -m bench --write`); do not edit by hand
 a ratio or a difference within one run on one machine, so that it carries over to another one
 better than seconds do.
 
+No GPU could be had yet: `bench/gpu_roundtrip.py` is ready and has run on the CPU alone.
+
 {runs}
 
 How each is taken:
