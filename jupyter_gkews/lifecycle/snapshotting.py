@@ -51,11 +51,10 @@ async def take(
     run.check()
     try:
         return await engine.snapshot(kernel, checkpoint, run.operation.id)
-    except GkewsError as error:
+    except Exception as error:  # a full disk, say: checkpoint and record are durable already
         ctx.log.warning("No snapshot of kernel %s: %s", kernel, error)
-        run.result.note = (
-            f"No snapshot was taken: {error.message} The pause rests on the checkpoint."
-        )
+        said = error.message if isinstance(error, GkewsError) else f"{error}."
+        run.result.note = f"No snapshot was taken: {said} The pause rests on the checkpoint."
         return None
 
 

@@ -176,3 +176,17 @@ def test_the_kernelspec_names_the_provisioner(sandboxing: LiveServer) -> None:
     spec = read_spec(sandboxing)
     assert spec["display_name"] == "Python 3 (pausable)"
     assert spec["metadata"] == {"kernel_provisioner": {"provisioner_name": "gkews-gvisor"}}
+
+
+def test_programs_inside_find_the_proxy_and_it_does_not_lead_to_this_machine(
+    kernel: LiveKernel,
+) -> None:
+    port = kernel.server.url.split(":")[2].split("/")[0]
+    said = kernel.run(
+        "import http.client, os\n"
+        "host, port = os.environ['HTTP_PROXY'].removeprefix('http://').split(':')\n"
+        "c = http.client.HTTPConnection(host, int(port), timeout=20)\n"
+        f"c.request('GET', 'http://127.0.0.1:{port}/api')\n"
+        "r = c.getresponse(); print(r.status, r.read().decode())"
+    )
+    assert said.startswith("403") and "SandboxProvisioner.allow_hosts" in said

@@ -101,7 +101,7 @@ class Outward:
             raise RefusedError(
                 "403 Forbidden",
                 f"{host} is this machine: a sandbox cannot reach it unless the server's "
-                "configuration allows it (GvisorEngine.allow_hosts).",
+                "configuration allows it (SandboxProvisioner.allow_hosts).",
             )
         last: Exception | None = None
         for address in dict.fromkeys(addresses):  # checked above: never the name again

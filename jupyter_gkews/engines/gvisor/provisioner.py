@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
+from traitlets import Enum, List, Unicode
 
 from ...errors import GkewsError
 from ...kernel import sandboxed
@@ -20,6 +21,7 @@ from ...kernel.protocol import HELLO_FILE, read_json, write_json
 from ...kernel_process import KernelProcess
 from ...provisioning import PausableProvisioner
 from . import bundle
+from .outward import Outward
 from .runsc import Runsc
 from .sandbox import CHANNELS, Sandbox
 
@@ -80,6 +82,18 @@ class SandboxProcess:
 class SandboxProvisioner(PausableProvisioner):
     """Starts a kernel in a gVisor sandbox and serves its ports from outside."""
 
+    network = Enum(
+        ["proxy", "none"],
+        "proxy",
+        help="""Whether programs inside reach the web by an HTTP proxy on the host (`proxy`, the
+        default) or nothing at all (`none`).""",
+    ).tag(config=True)
+    allow_hosts = List(
+        Unicode(),
+        help="""Names or addresses of this machine that the proxy may connect to all the same.
+        Default: none.""",
+    ).tag(config=True)
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.engine = "gvisor"
@@ -97,7 +111,8 @@ class SandboxProvisioner(PausableProvisioner):
     def _sandbox(self) -> Sandbox:
         if self.sandbox is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.sandbox = Sandbox(Runsc(self.folder / "runsc"), self.folder)
+            way_out = Outward(self.allow_hosts) if self.network == "proxy" else None
+            self.sandbox = Sandbox(Runsc(self.folder / "runsc"), self.folder, way_out)
         return self.sandbox
 
     # ---- over the end of a server ----
@@ -158,7 +173,9 @@ class SandboxProvisioner(PausableProvisioner):
         cwd = str(kwargs.get("cwd") or Path.cwd())
         env = {name: str(value) for name, value in (kwargs.get("env") or os.environ).items()}
         env.pop("JPY_PARENT_PID", None)  # there is no such process inside
-        plan = bundle.Plan(self._command(cmd), cwd, env, self._binds(cwd))
+        plan = bundle.Plan(
+            self._command(cmd), cwd, env, self._binds(cwd), proxy=self.network == "proxy"
+        )
         sandbox.wire.hang_up()  # these clients spoke with another process
         await sandbox.start(plan)
         self.process = cast(Any, SandboxProcess(sandbox))
