@@ -88,16 +88,13 @@ class SnapshotEngine(Protocol):
         """Freeze the kernel's processes; when this returns, the image is durable and their memory
         is free. `held_by`: the operation that holds the kernel, for `restore`'s caller.
 
-        Raises GkewsError (`snapshot_failed`): `alive` says whether the kernel runs on.
+        Raises GkewsError (`snapshot_failed`): the process's phase says whether it runs on.
         """
-
-    def alive(self, kernel: str) -> bool:
-        """Whether the kernel's processes run (after a snapshot that failed)."""
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Bring the same processes back. A failure keeps the image and starts nothing.
 
-        Raises GkewsError (`snapshot_failed`, `snapshot_not_found`).
+        Raises GkewsError (`snapshot_failed`).
         """
 
     def find(self, snapshot: str) -> Snapshot | None:

@@ -34,7 +34,7 @@ class Roster:
         self._pause, self._resume, self._follow = pause, resume, follow
         self._entries: dict[str, KernelEntry] = {}
         self._closing = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- what is there ---------------------------------------------------------------------
 
@@ -171,6 +171,10 @@ class Roster:
                 )
             )
         self._ctx.records.remove(entry.id)
+        snapshot, entry.snapshot = entry.snapshot, None
+        engine = self._ctx.engines.get(entry.engine or "")
+        if snapshot is not None and engine is not None:  # of a life that has ended
+            self._background(asyncio.to_thread(engine.delete, snapshot))
         if entry.run is None:
             entry.enter("running")
             entry.last_error = None
@@ -236,7 +240,7 @@ class Roster:
             self._background(self._note_path(entry, notebook))
         entry.notebook = notebook
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

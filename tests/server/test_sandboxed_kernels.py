@@ -135,6 +135,9 @@ def test_restart_of_a_frozen_kernel_is_fresh(kernel: LiveKernel) -> None:
     wait_until(lambda: kernel.status["state"] == "running", "it runs")
     answer = kernel.answer(kernel.send("numbers"))
     assert answer.reply["ename"] == "NameError"
+    assert kernel.status["snapshot"] is None
+    images = kernel.server.store / "snapshots"
+    wait_until(lambda: not list(images.iterdir()), "the image of the ended life is gone")
 
 
 def test_another_server_takes_the_frozen_kernel_over(

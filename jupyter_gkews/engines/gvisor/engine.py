@@ -103,11 +103,6 @@ class GvisorEngine:
         self._born_here.add(found.id)
         return found
 
-    def alive(self, kernel: str) -> bool:
-        """Whether its sandbox runs."""
-        sandbox = self._kernel(kernel).sandbox
-        return sandbox is not None and sandbox.running
-
     async def restore(self, snapshot: Snapshot) -> None:
         """Bring the sandbox back, after a look at what would make it fail."""
         now = self._environment()
@@ -127,6 +122,8 @@ class GvisorEngine:
                 "Resume from the checkpoint instead.",
             )
         reset = snapshot.id not in self._born_here
+        # a second life of the image meets clients that have spoken with the first
+        self._born_here.discard(snapshot.id)
         await self._kernel(snapshot.kernel).thaw(image, reset=reset)
 
     def find(self, snapshot: str) -> Snapshot | None:

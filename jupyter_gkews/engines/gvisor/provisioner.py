@@ -176,7 +176,6 @@ class SandboxProvisioner(PausableProvisioner):
         plan = bundle.Plan(
             self._command(cmd), cwd, env, self._binds(cwd), proxy=self.network == "proxy"
         )
-        sandbox.wire.hang_up()  # these clients spoke with another process
         await sandbox.start(plan)
         self.process = cast(Any, SandboxProcess(sandbox))
         self.pid, self.pgid, self.cwd = sandbox.pid, None, cwd

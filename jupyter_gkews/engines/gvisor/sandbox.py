@@ -115,6 +115,7 @@ class Sandbox:
     async def end(self) -> None:
         """End everything in it, and wait until its memory is free."""
         await self.wire.detach()
+        self.wire.hang_up()  # what the clients spoke with is gone
         if self.process is not None:
             await self._remove()
 
