@@ -28,10 +28,10 @@ def check() -> None:
     for name, wanted in (("_setup_pipe_in", IN_NAMES), ("_setup_pipe_out", OUT_NAMES)):
         method = getattr(IOPubThread, name, None)
         code = getattr(method, "__code__", None)
-        if code is None or not wanted <= set(code.co_names):
+        if method is None or code is None or not wanted <= set(code.co_names):
             raise UnknownIPyKernelError(f"ipykernel's IOPubThread.{name} has changed")
-        if list(inspect.signature(IOPubThread._setup_pipe_in).parameters) != ["self"]:
-            raise UnknownIPyKernelError("ipykernel's IOPubThread._setup_pipe_in has changed")
+        if list(inspect.signature(method).parameters) != ["self"]:
+            raise UnknownIPyKernelError(f"ipykernel's IOPubThread.{name} takes other arguments")
 
 
 def install(folder: str) -> None:

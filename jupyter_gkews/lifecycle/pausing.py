@@ -8,36 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import GkewsError
 from ..kernel.protocol import CheckpointOrder
+from . import snapshotting
 from .context import Context
-from .interfaces import KernelTalk, PausableProcess, Stopped
+from .interfaces import Stopped
 from .operations import utcnow
 from .records import PausedRecord
 from .requests import PauseRequest
 from .run import Run
-from .state import KernelEntry, died
+from .subject import Subject, while_alive
 
-T = TypeVar("T")
-
-#: How long a kernel may take to notice that its checkpoint was cancelled (seconds).
-CANCEL_GRACE_S = 30.0
 #: How long the control channel may take to let a held kernel go (seconds).
 RELEASE_TIMEOUT_S = 5.0
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The kernel that a procedure works on."""
-
-    entry: KernelEntry
-    process: PausableProcess
-    talk: KernelTalk
 
 
 def new_checkpoint_id() -> str:
@@ -61,7 +48,7 @@ async def wait_for_idle(
     if request.when == "interrupt" and not on.talk.is_idle():
         await ctx.kernels.interrupt(on.entry.id)
     timeout_s = 0.0 if request.when == "now" else request.timeout_s
-    await _alive(run, on.talk.wait_idle(timeout_s, then_hold=then_hold))
+    await while_alive(run, on.talk.wait_idle(timeout_s, then_hold=then_hold))
     run.check()
 
 
@@ -96,7 +83,7 @@ async def _written(on: Subject, run: Run, work: Awaitable[dict[str, Any]]) -> di
         if reason is not None and reason.reason == "cancelled":
             await on.talk.cancel(run.operation.id)
 
-    summary = await _alive(run, work, on_stop=cancel)
+    summary = await while_alive(run, work, on_stop=cancel)
     result, counts = run.result, summary.get("counts") or {}
     result.checkpoint = summary["id"]
     result.kept = int(counts.get("kept", 0))
@@ -176,8 +163,6 @@ async def _freeze_or_stop(
     ctx: Context, on: Subject, run: Run, request: PauseRequest, checkpoint: str
 ) -> tuple[str | None, Stopped]:
     """Freeze the process if an engine can, else stop it; the snapshot's id, what was released."""
-    from . import snapshotting
-
     engine = snapshotting.engine_of(ctx, on) if request.snapshot is not False else None
     if engine is None:
         return None, await on.process.stop_for_pause()
@@ -190,20 +175,6 @@ async def _freeze_or_stop(
     if on.process.phase == "paused":  # the try has ended it: nothing is left to be stopped
         return None, held
     return None, await on.process.stop_for_pause()
-
-
-async def _alive(
-    run: Run, work: Awaitable[T], on_stop: Callable[[], Awaitable[None]] | None = None
-) -> T:
-    """Wait for what a kernel does; its death is told in the words of the operation."""
-    try:
-        # only who was told to stop needs time to do so
-        grace_s = CANCEL_GRACE_S if on_stop else 0.0
-        return await run.unless_stopped(work, on_stop=on_stop, grace_s=grace_s)
-    except GkewsError as error:
-        if error.reason == "kernel_died" and error is not run.stop_reason:
-            raise died(run.operation.kind) from error
-        raise
 
 
 async def let_go(ctx: Context, on: Subject, run: Run) -> None:

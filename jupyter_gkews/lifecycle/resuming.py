@@ -12,9 +12,9 @@ from ..errors import GkewsError
 from ..kernel.protocol import Progress, RestoreOrder
 from . import pausing, snapshotting
 from .context import Context
-from .pausing import Subject
 from .requests import PauseRequest, ResumeRequest
 from .run import Run
+from .subject import Subject
 
 #: What the kernel says while it waits for a device (kernel.checkpoint.devices).
 WAITING_FOR_GPU = "waiting_for_gpu"

@@ -13,10 +13,10 @@ from ..errors import GkewsError
 from ..kernel.protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, EVENT_PAUSE_REQUESTED
 from .context import Context
 from .operations import Operation
-from .pausing import Subject
 from .records import PausedRecord
 from .requests import PauseRequest, checked_name, checked_prove
 from .state import KernelEntry, died
+from .subject import Subject
 
 
 class Roster:

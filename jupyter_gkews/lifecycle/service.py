@@ -20,12 +20,12 @@ from .book import OperationBook
 from .context import Context
 from .interfaces import ManifestFacts
 from .operations import PHASES, Operation, utcnow
-from .pausing import Subject
 from .requests import PauseRequest, ResumeRequest
 from .roster import Roster
 from .run import Run
 from .shelf import CheckpointShelf
 from .state import KernelEntry
+from .subject import Subject
 from .upkeep import StoreUpkeep
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]

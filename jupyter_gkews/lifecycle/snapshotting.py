@@ -11,8 +11,8 @@ import asyncio
 from ..engines.base import Objection, Snapshot, SnapshotEngine
 from ..errors import GkewsError
 from .context import Context
-from .pausing import Subject, _alive
 from .run import Run
+from .subject import Subject, while_alive
 
 
 def engine_of(ctx: Context, on: Subject) -> SnapshotEngine | None:
@@ -37,7 +37,7 @@ async def take(
     run.enter("snapshotting")
     kernel = on.entry.id
     objections = await asyncio.to_thread(engine.preflight, kernel)
-    objections += [Objection(**each) for each in await _alive(run, on.talk.preflight())]
+    objections += [Objection(**each) for each in await while_alive(run, on.talk.preflight())]
     if objections and demanded:
         first = objections[0]
         raise GkewsError(

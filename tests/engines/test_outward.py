@@ -10,17 +10,6 @@ import pytest
 
 from jupyter_gkews.engines.gvisor.outward import Outward, is_this_machine
 
-GET = """
-import urllib.request, urllib.error
-def get(url, data=None):
-    try:
-        return urllib.request.urlopen(url, data, timeout=20).read()
-    except urllib.error.HTTPError as error:
-        return f'{error.code} {error.read().decode()}'
-    except OSError as error:
-        return repr(error)
-"""
-
 
 class Site:
     """A web server on this machine's loopback, allowed by name."""
@@ -52,8 +41,6 @@ async def test_programs_inside_reach_the_web_but_not_this_machine(
     site = Site()
     port = await site.start()
     async with sandboxed_kernel(Outward(allow=["localhost"])) as kernel:
-        await kernel.run(GET)
-        assert await kernel.run(f"print(get('http://localhost.:{port}/'))") != "b'hello'"
         # urllib leaves out the proxy for localhost: asked by hand, as pip and others do for names
         ask = f"""
 import http.client

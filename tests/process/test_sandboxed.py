@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
-from jupyter_gkews.engines.gvisor.provisioner import SandboxProvisioner
 from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
 from jupyter_gkews.kernel.protocol import CheckpointOrder
 
@@ -29,10 +26,6 @@ def open_sandboxed(
     why_not = runsc.why_not() or probe(runsc)
     if why_not is not None:
         pytest.skip(why_not)
-    factory = KernelProvisionerFactory.instance()
-    factory.provisioners[PROVISIONER] = EntryPoint(
-        PROVISIONER, f"{SandboxProvisioner.__module__}:SandboxProvisioner", factory.GROUP_NAME
-    )
     add_kernelspec("pausable", metadata={"kernel_provisioner": {"provisioner_name": PROVISIONER}})
 
     async def start() -> Notebook:

@@ -59,6 +59,17 @@ def _references(holder: Any, name: str) -> int:
 _HIDDEN = _references(memoryview(bytearray(1)), "obj")
 
 
+def bounds(array: Any) -> tuple[int, int]:
+    """First and one-past-last address of what the array looks at."""
+    low = high = array.__array_interface__["data"][0]
+    for length, stride in zip(array.shape, array.strides):
+        if stride < 0:
+            low += (length - 1) * stride
+        else:
+            high += (length - 1) * stride
+    return low, high + array.itemsize
+
+
 def _address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 

@@ -11,7 +11,6 @@ import ctypes
 import mmap
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from .known import KNOWN
 from .references import GRAIN, Reference, read_into, unchanged
 from .safetensors_files import TensorPlace, WeightsFile
 from .transfers import TorchCopier, settle
+from .workers import Workers
 
 #: Bytes hashed and compared at a time: what a core's cache holds.
 _STEP = 1 << 20
@@ -111,7 +111,7 @@ class Matching:
         self._work: deque[tuple[_Candidate, int, int]] = deque()  # offset and bytes in memory
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._workers: Workers | None = None
         self.bytes_done = 0
         self.bytes_total = 0
 
@@ -139,25 +139,17 @@ class Matching:
         for candidates in self._todo.values():
             self._schedule(candidates.popleft())
         self.bytes_total = sum(self._extents[number].nbytes for number in self._todo)
-        for _ in range(min(chunks.threads(), len(self._work))):
-            thread = threading.Thread(target=self._run, name="gkews-match", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._workers = Workers("match", self._run, len(self._work))
 
     def wait(self, timeout_s: float) -> bool:
         """Whether all threads have ended, after at most `timeout_s` seconds."""
-        for thread in self._threads:
-            thread.join(timeout_s)
-            if thread.is_alive():
-                return False
-        return True
+        return self._workers is None or self._workers.wait(timeout_s)
 
     def stop(self) -> None:
         """End the threads after the piece they are at."""
         self._stop.set()
-        deadline = time.monotonic() + _STOP_S
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._workers is not None:
+            self._workers.end(_STOP_S)
 
     def result(self) -> Matches:
         """The references, after `wait`. A file that changed meanwhile is not one of them."""

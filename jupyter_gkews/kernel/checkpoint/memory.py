@@ -19,6 +19,7 @@ from .manifest import Manifest
 from .places import Places, of_views
 from .references import Problem, ReferencedMemory, ReferenceLostError, missing
 from .store import CheckpointStore
+from .workers import Workers
 
 #: Errors that say nothing about the bytes: they may be there again in a minute.
 _PASSING = (errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EMFILE)
@@ -64,7 +65,7 @@ class CheckpointMemory:
         self._errors: dict[int, GkewsError | ReferenceLostError] = {}
         self._next = 0
         self._stop = False
-        self._threads: list[threading.Thread] = []
+        self._workers: Workers | None = None
         self.identities: dict[str, FileIdentity] = {}  # by chunk, from before it was read
         self.bytes_done = 0
         self.bytes_total = sum(manifest.chunk(i).nbytes for block in manifest.blocks for i in block)
@@ -105,17 +106,14 @@ class CheckpointMemory:
         )
 
     def __enter__(self) -> CheckpointMemory:
-        for _ in range(min(chunks.threads(), len(self._done))):
-            thread = threading.Thread(target=self._work, name="gkews-verify", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._workers = Workers("verify", self._work, len(self._done))
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self._stop = True
         self._imported.set()
-        for thread in self._threads:
-            thread.join()
+        if self._workers is not None:
+            self._workers.end()
 
     def _work(self) -> None:
         while not self._stop:

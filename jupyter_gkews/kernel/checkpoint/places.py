@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 from typing import Any
 
+from . import arrays
 from .buffers import Layout
 from .chunks import CHUNK
 
@@ -108,7 +109,7 @@ def look_at_array(prints: Any, array: Any, plain: bool) -> None:
         return
     if not array.size:
         return
-    low, high = _reach(array)
+    low, high = arrays.bounds(array)
     place = prints.places.find(low) if plain else None
     if place is not None:
         offset = array.__array_interface__["data"][0] - low
@@ -124,17 +125,6 @@ def look_at_array(prints: Any, array: Any, plain: bool) -> None:
     else:
         step = array.size // 64
         prints.say(*(array.flat[i].tobytes().hex() for i in range(0, array.size, step)))
-
-
-def _reach(array: Any) -> tuple[int, int]:
-    """First and one-past-last address of what the array looks at."""
-    low = high = array.__array_interface__["data"][0]
-    for length, stride in zip(array.shape, array.strides):
-        if stride < 0:
-            low += (length - 1) * stride
-        else:
-            high += (length - 1) * stride
-    return low, high + array.itemsize
 
 
 def look_at_tensor(prints: Any, tensor: Any, torch: Any) -> None:

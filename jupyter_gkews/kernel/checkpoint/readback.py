@@ -12,6 +12,7 @@ from ...errors import GkewsError
 from . import chunks as storing
 from .chunks import Chunk
 from .staging import StagedStore
+from .workers import Workers
 
 if TYPE_CHECKING:
     from .manifest import Manifest
@@ -58,29 +59,22 @@ class _Reader:
     def __init__(self, store: CheckpointStore, manifest: Manifest) -> None:
         self._store = store
         self._todo = [manifest.chunk(i) for i in range(len(manifest.chunks))]
-        self._threads: list[threading.Thread] = []
+        self._workers: Workers | None = None
         self._lock = threading.Lock()
         self.wrong = ""
         self.bytes_done = 0
 
     def start(self) -> None:
-        for _ in range(min(storing.threads(), len(self._todo))):
-            thread = threading.Thread(target=self._run, name="gkews-read-back", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._workers = Workers("read-back", self._run, len(self._todo))
 
     def wait(self, timeout_s: float) -> bool:
-        for thread in self._threads:
-            thread.join(timeout_s)
-            if thread.is_alive():
-                return False
-        return True
+        return self._workers is None or self._workers.wait(timeout_s)
 
     def stop(self) -> None:
         with self._lock:
             self._todo.clear()
-        for thread in self._threads:
-            thread.join()
+        if self._workers is not None:
+            self._workers.end()
 
     def _run(self) -> None:
         buffer: Any = storing.aligned_buffer()

@@ -43,24 +43,13 @@ def reduce_array(writer: GraphWriter, array: Any) -> Any:
     if array.dtype.hasobject or array.size == 0:
         return NotImplemented
     writer.uses_module("numpy")
-    low, high = _bounds(array)
+    low, high = arrays.bounds(array)
     index = writer.buffers.add(low, high - low, array, "numpy")
     offset = array.__array_interface__["data"][0] - low
     usual = array.flags.c_contiguous and 1 not in array.shape
     strides = None if usual else array.strides
     writeable = bool(array.flags.writeable)
     return rebuild.array, (index, array.dtype, array.shape, strides, offset, writeable)
-
-
-def _bounds(array: Any) -> tuple[int, int]:
-    """First and one-past-last address of what the array looks at."""
-    low = high = array.__array_interface__["data"][0]
-    for length, stride in zip(array.shape, array.strides):
-        if stride < 0:
-            low += (length - 1) * stride
-        else:
-            high += (length - 1) * stride
-    return low, high + array.itemsize
 
 
 def reduce_array_subclass(writer: GraphWriter, array: Any) -> Any:

@@ -11,7 +11,6 @@ import ctypes
 import mmap
 import os
 import threading
-import time
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from .chunks import CHUNK, Chunk, quick_of
 from .known import KNOWN, identity_of
 from .store import CheckpointStore
 from .transfers import Ahead, HostBuffer, settle
+from .workers import Workers
 
 #: From this size on (bytes) a chunk is written past the page cache.
 LARGE = 1 << 20
@@ -43,7 +43,7 @@ class ChunkWriter:
         self._lock = threading.Lock()
         self._claimed: set[str] = set()
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._workers: Workers | None = None
         self._blocks: list[list[int]] = []
         slot = 0
         for number, block in enumerate(layout.blocks):
@@ -65,26 +65,18 @@ class ChunkWriter:
     def start(self) -> None:
         """Start the threads, when the devices have done what was asked of them before."""
         settle({piece.space for block in self._layout.blocks for piece in block.pieces} - {""})
-        for _ in range(min(chunks.threads(), len(self._work))):
-            thread = threading.Thread(target=self._run, name="gkews-write", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._workers = Workers("write", self._run, len(self._work))
 
     def wait(self, timeout_s: float) -> bool:
         """Whether all threads have ended, after at most `timeout_s` seconds."""
-        for thread in self._threads:
-            thread.join(timeout_s)
-            if thread.is_alive():
-                return False
-        return True
+        return self._workers is None or self._workers.wait(timeout_s)
 
     def stop(self) -> None:
         """End the threads after the chunks they are at. One that waits for a slow disk is left
         to itself: it touches no memory of the user's any more."""
         self._stop.set()
-        deadline = time.monotonic() + STOP_S
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._workers is not None:
+            self._workers.end(STOP_S)
 
     def tables(self) -> tuple[list[list[Any]], list[list[int]]]:
         """(chunks, blocks) for the manifest; each chunk once."""
