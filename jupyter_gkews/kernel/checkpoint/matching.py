@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-import mmap
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from . import casts, chunks, safetensors_files
 from .buffers import BIG, Extent
 from .chunks import CHUNK, Chunk
 from .known import KNOWN
+from .own_memory import equal, file_maps, untouched
 from .references import GRAIN, Reference, read_into, unchanged
 from .safetensors_files import TensorPlace, WeightsFile
 from .transfers import TorchCopier, settle
@@ -50,17 +50,6 @@ class _Candidate:
     wrong: bool = False
     pieces: dict[int, Chunk] = field(default_factory=dict)  # by offset in the memory
     results: dict[int, Chunk] = field(default_factory=dict)
-
-
-@dataclass
-class _Map:
-    """One line of /proc/self/maps that maps a file privately."""
-
-    start: int
-    end: int
-    offset: int
-    path: str
-    inode: int
 
 
 @dataclass
@@ -129,7 +118,7 @@ class Matching:
         found = set()
         for number, candidates in self._todo.items():
             extent = self._extents[number]
-            if not candidates[0].mapped or _untouched(extent.address, extent.nbytes):
+            if not candidates[0].mapped or untouched(extent.address, extent.nbytes):
                 found.add(number)
         return found
 
@@ -216,7 +205,7 @@ class Matching:
 
     def _by_map(self) -> None:
         """Memory that lies in a private map of a file: what safetensors gives out on the CPU."""
-        maps = _maps()
+        maps = file_maps()
         starts = [each.start for each in maps]
         for extent in self._extents:
             if extent.space:
@@ -337,10 +326,10 @@ class Matching:
         data, address = _read(extent, offset, nbytes)
         if candidate.cast is not None:
             return self._compare_cast(candidate, offset, data)
-        if candidate.mapped and _untouched(address, nbytes):
+        if candidate.mapped and untouched(address, nbytes):
             chunk = self._hashed(data, address, None)
             # only now: a thread of the user's may have written to it meanwhile
-            if chunk is not None and _untouched(address, nbytes, read=True):
+            if chunk is not None and untouched(address, nbytes, read=True):
                 candidate.pieces[offset] = chunk
                 return True
         with open(candidate.file.real, "rb", buffering=0) as file:
@@ -348,7 +337,7 @@ class Matching:
 
             def same(at: int, part: memoryview) -> bool:
                 there = memoryview(buffer)[: len(part)]
-                return read_into(file, start + at, there) and _equal(part, there)
+                return read_into(file, start + at, there) and equal(part, there)
 
             chunk = self._hashed(data, address, same)
         if chunk is None:
@@ -392,7 +381,7 @@ class Matching:
         with open(candidate.file.real, "rb", buffering=0) as file:
             if not read_into(file, candidate.offset + _in_file(candidate, offset), raw):
                 return False
-        if not _equal(view, memoryview(casts.cast(raw, *candidate.cast)).cast("B")):
+        if not equal(view, memoryview(casts.cast(raw, *candidate.cast)).cast("B")):
             return False
         candidate.pieces[offset] = Chunk(chunks.name_of(raw), len(raw), chunks.quick_of(raw))
         candidate.results[offset] = Chunk(chunks.name_of(view), len(view), chunks.quick_of(view))
@@ -439,73 +428,3 @@ def _sampled(nbytes: int, width: int) -> tuple[int, int]:
     count = nbytes // width
     first = max(0, count // 2 - _SAMPLE // 2)
     return first * width, min(_SAMPLE, count - first) * width
-
-
-def _libc() -> Any:
-    try:
-        libc = ctypes.CDLL(None)
-        libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-        return libc
-    except (OSError, AttributeError, TypeError):
-        return None
-
-
-_LIBC = _libc()
-
-
-def _equal(one: memoryview, other: memoryview) -> bool:
-    """Whether two buffers hold the same bytes; lets other threads run meanwhile."""
-    if len(one) != len(other):
-        return False
-    if _LIBC is None or one.readonly or other.readonly:
-        return bytes(one) == bytes(other)
-    first = (ctypes.c_char * len(one)).from_buffer(one)
-    second = (ctypes.c_char * len(other)).from_buffer(other)
-    return not _LIBC.memcmp(ctypes.addressof(first), ctypes.addressof(second), len(one))
-
-
-# ---- what Linux says of this process's memory ----
-
-#: By the uppermost byte of an entry of pagemap: 1 for a page that is the process's own (there,
-#: and not of a file; or swapped out), 2 for one that it has not looked at, 0 for one of the file.
-_KIND = bytes(
-    1 if bits & 0x40 or bits & 0xA0 == 0x80 else 0 if bits & 0x80 else 2 for bits in range(256)
-)
-
-
-def _untouched(address: int, nbytes: int, *, read: bool = False) -> bool:
-    """Whether the process has written to none of these pages of a private map: then their bytes
-    are the file's. With `read` all of them were just read, and must be told to be the file's; a
-    system that tells nothing is not believed."""
-    page = mmap.PAGESIZE
-    first, last = address // page, (address + nbytes - 1) // page
-    try:
-        with open("/proc/self/pagemap", "rb", buffering=0) as file:
-            entries = os.pread(file.fileno(), (last - first + 1) * 8, first * 8)
-    except OSError:
-        return False
-    if len(entries) != (last - first + 1) * 8:
-        return False
-    kinds = entries[7::8].translate(_KIND)
-    return 1 not in kinds and not (read and 2 in kinds)
-
-
-def _maps() -> list[_Map]:
-    """The private maps of files in this process, by address."""
-    found = []
-    try:
-        lines: Iterable[str] = (
-            Path("/proc/self/maps").read_text(errors="surrogateescape").split("\n")
-        )
-    except OSError:
-        return []
-    for line in lines:
-        words = line.split(None, 5)
-        if len(words) < 6 or not words[5].startswith("/") or not words[1].endswith("p"):
-            continue
-        start, end = (int(word, 16) for word in words[0].split("-"))
-        if end - start < BIG // 4 or "x" in words[1]:
-            continue
-        path = words[5].replace("\\012", "\n")
-        found.append(_Map(start, end, int(words[2], 16), path, int(words[4])))
-    return found

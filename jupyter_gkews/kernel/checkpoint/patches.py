@@ -1,5 +1,5 @@
 """What cells have changed in modules of others: `pd.DataFrame.shout = f`, `json.dumps = wrapper`,
-`mod.LIMIT = 5`, names added to builtins. Taken by looking; put back when all else is loaded.
+`mod.LIMIT = 5`, names added to builtins. Taken by looking; patching.py puts it back.
 
 Found are functions, classes and instances of cells wherever they stand in a module, in a class of
 it or in a dictionary of it, and whatever the sources of cells name as assigned, deleted or changed
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import importlib
 import sys
 import types
 from collections import OrderedDict, deque
@@ -19,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .cell_made import Named, is_cell_made, named_in, resolve
-from .placeholders import Lost
 from .user_modules import module_dict
 
 #: Modules in which cells' objects stand for other reasons, or that have rules of their own.
@@ -308,7 +306,7 @@ def _look_by_name(
         place = f"{module}.{inside}"
         if place in _NOT_KEPT or place in known:
             continue
-        value = _read(module, inside)
+        value = read(module, inside)
         if type(value) in _CONTAINERS:
             known.add(place)
             found.contents.append((module, inside, value))
@@ -327,7 +325,7 @@ def _place_of(owner: Any, own: Mapping[str, types.ModuleType]) -> tuple[str, str
     elif issubclass(cls, type):
         name = type.__getattribute__(owner, "__module__")
         inside = owner.__qualname__
-        if _read(str(name), inside) is not owner:
+        if read(str(name), inside) is not owner:
             return None
     else:
         return None
@@ -339,7 +337,8 @@ def _place_of(owner: Any, own: Mapping[str, types.ModuleType]) -> tuple[str, str
     return name, inside
 
 
-def _read(module: str, path: str) -> Any:
+def read(module: str, path: str) -> Any:
+    """What stands at `path` in a module, without running code of anybody; or NOTHING."""
     found: Any = sys.modules.get(module)
     for step in path.split("."):
         try:
@@ -349,21 +348,21 @@ def _read(module: str, path: str) -> Any:
                 else object.__getattribute__(found, "__dict__")[step]
             )
         except (AttributeError, KeyError, TypeError):
-            return _NOTHING
+            return NOTHING
     return found
 
 
-_NOTHING = object()
+NOTHING = object()
 
 
 def _take_value(found: Patches, module: str, path: str) -> None:
-    value = _read(module, path)
-    if value is not _NOTHING:
+    value = read(module, path)
+    if value is not NOTHING:
         found.values.append((module, path, value))
 
 
 def _take_deleted(found: Patches, module: str, path: str) -> None:
-    if _read(module, path) is _NOTHING:
+    if read(module, path) is NOTHING:
         found.deleted.append((module, path))
 
 
@@ -377,71 +376,8 @@ def original(obj: Any, user_ns: dict[str, Any]) -> tuple[types.ModuleType, str] 
     path = getattr(obj, "__qualname__", None)
     if module is None or not isinstance(path, str) or module.__name__ == "__main__":
         return None
-    now = _read(module.__name__, path)
+    now = read(module.__name__, path)
     now = getattr(now, "__func__", now) if type(now) in (staticmethod, classmethod) else now
-    if now is obj or now is _NOTHING or not is_cell_made(now, user_ns):
+    if now is obj or now is NOTHING or not is_cell_made(now, user_ns):
         return None
     return module, path
-
-
-# ---- putting it back ----
-
-
-def put(saved: Mapping[str, Any]) -> list[str]:
-    """Do to the modules of this process what `take` found. Returns sentences about what failed."""
-    problems = []
-
-    def attempt(module: str, path: str, change: Any) -> None:
-        try:
-            importlib.import_module(module)
-            change()
-        except Exception as error:
-            problems.append(
-                f"{module}.{path}, which a cell had changed: {type(error).__name__}: {error}"
-            )
-
-    for module, path in saved.get("deleted", ()):
-        attempt(module, path, lambda m=module, p=path: _delete(m, p))
-    for module, path, content in saved.get("contents", ()):
-        if type(content) is not Lost:
-            attempt(module, path, lambda m=module, p=path, c=content: _fill(_read(m, p), c))
-    for module, path, value in saved.get("values", ()):
-        if type(value) is not Lost:
-            attempt(module, path, lambda m=module, p=path, v=value: _set(m, p, v))
-    for module, path, key, value in saved.get("items", ()):
-        if type(value) is not Lost and type(key) is not Lost:
-            attempt(module, path, lambda m=module, p=path, k=key, v=value: _put_item(m, p, k, v))
-    return problems
-
-
-def _put_item(module: str, path: str, key: Any, value: Any) -> None:
-    _read(module, path)[key] = value
-
-
-def _owner(module: str, path: str) -> tuple[Any, str]:
-    owner, _, name = path.rpartition(".")
-    return (_read(module, owner) if owner else sys.modules[module]), name
-
-
-def _set(module: str, path: str, value: Any) -> None:
-    owner, name = _owner(module, path)
-    if _read(module, path) is not value:
-        setattr(owner, name, value)
-
-
-def _delete(module: str, path: str) -> None:
-    owner, name = _owner(module, path)
-    if _read(module, path) is not _NOTHING:
-        delattr(owner, name)
-
-
-def _fill(target: Any, content: Any) -> None:
-    if type(target) is not type(content):
-        raise TypeError("it is of another type here")
-    if target is content:
-        return
-    target.clear()
-    if type(target) in (list, deque):
-        target.extend(content)
-    else:
-        target.update(content)

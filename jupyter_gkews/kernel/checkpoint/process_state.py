@@ -19,6 +19,7 @@ from . import (
     library_state,
     module_state,
     patches,
+    patching,
     random_state,
     rebuild,
     rebuilders,
@@ -311,7 +312,7 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
             problems += module_state.put(value)
     changes = objects.get("changes of libraries")
     if isinstance(changes, dict):
-        problems += patches.put(changes)
+        problems += patching.put(changes)
     libraries = objects.get("library settings")
     if isinstance(libraries, dict):
         problems += library_state.apply(libraries)

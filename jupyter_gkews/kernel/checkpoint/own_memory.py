@@ -1,0 +1,98 @@
+"""What this process's memory is: which files it maps, which pages it has never written to, and
+whether two pieces of it are equal.
+
+Linux tells most of it; a system that tells nothing is not believed. Changes no memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .buffers import BIG
+
+
+@dataclass
+class FileMap:
+    """One line of /proc/self/maps that maps a file privately."""
+
+    start: int
+    end: int
+    offset: int
+    path: str
+    inode: int
+
+
+def _libc() -> Any:
+    try:
+        libc = ctypes.CDLL(None)
+        libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+        return libc
+    except (OSError, AttributeError, TypeError):
+        return None
+
+
+_LIBC = _libc()
+
+
+def equal(one: memoryview, other: memoryview) -> bool:
+    """Whether two buffers hold the same bytes; lets other threads run meanwhile."""
+    if len(one) != len(other):
+        return False
+    if _LIBC is None or one.readonly or other.readonly:
+        return bytes(one) == bytes(other)
+    first = (ctypes.c_char * len(one)).from_buffer(one)
+    second = (ctypes.c_char * len(other)).from_buffer(other)
+    return not _LIBC.memcmp(ctypes.addressof(first), ctypes.addressof(second), len(one))
+
+
+# ---- what Linux says of this process's memory ----
+
+#: By the uppermost byte of an entry of pagemap: 1 for a page that is the process's own (there,
+#: and not of a file; or swapped out), 2 for one that it has not looked at, 0 for one of the file.
+_KIND = bytes(
+    1 if bits & 0x40 or bits & 0xA0 == 0x80 else 0 if bits & 0x80 else 2 for bits in range(256)
+)
+
+
+def untouched(address: int, nbytes: int, *, read: bool = False) -> bool:
+    """Whether the process has written to none of these pages of a private map: then their bytes
+    are the file's. With `read` all of them were just read, and must be told to be the file's; a
+    system that tells nothing is not believed."""
+    page = mmap.PAGESIZE
+    first, last = address // page, (address + nbytes - 1) // page
+    try:
+        with open("/proc/self/pagemap", "rb", buffering=0) as file:
+            entries = os.pread(file.fileno(), (last - first + 1) * 8, first * 8)
+    except OSError:
+        return False
+    if len(entries) != (last - first + 1) * 8:
+        return False
+    kinds = entries[7::8].translate(_KIND)
+    return 1 not in kinds and not (read and 2 in kinds)
+
+
+def file_maps() -> list[FileMap]:
+    """The private maps of files in this process, by address."""
+    found = []
+    try:
+        lines: Iterable[str] = (
+            Path("/proc/self/maps").read_text(errors="surrogateescape").split("\n")
+        )
+    except OSError:
+        return []
+    for line in lines:
+        words = line.split(None, 5)
+        if len(words) < 6 or not words[5].startswith("/") or not words[1].endswith("p"):
+            continue
+        start, end = (int(word, 16) for word in words[0].split("-"))
+        if end - start < BIG // 4 or "x" in words[1]:
+            continue
+        path = words[5].replace("\\012", "\n")
+        found.append(FileMap(start, end, int(words[2], 16), path, int(words[4])))
+    return found
