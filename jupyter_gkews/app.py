@@ -155,6 +155,14 @@ class GkewsApp(ExtensionApp):
         the disk again and compares their hashes, `off` does neither. Where memory is short,
         `scratch` comes to `read-back`, and each checkpoint says how it was proved.""",
     ).tag(config=True)
+    compress = Enum(
+        ("none", "zstd"),
+        default_value="none",
+        help="""Whether the objects of a checkpoint that are no arrays or tensors are compressed:
+        `zstd`, or `none`. In a kernel whose environment has no zstd, gzip is used, and each
+        checkpoint says so. Arrays and tensors never are: they are mapped as they lie on the
+        disk.""",
+    ).tag(config=True)
     reference_files = Bool(
         True,
         help="""Whether a checkpoint refers to weights that the kernel has loaded from safetensors
@@ -203,6 +211,7 @@ class GkewsApp(ExtensionApp):
             store=store.root,
             runtime=Path(jupyter_runtime_dir()) / "gkews",
             prove=self.prove,
+            compress=self.compress,
             reference_files=self.reference_files,
         )
         kernels = RunningKernels(
@@ -226,6 +235,7 @@ class GkewsApp(ExtensionApp):
                     gpu_wait_s=self.gpu_wait_timeout,
                     verify=self.verify,
                     prove=self.prove,
+                    compress=self.compress,
                     keep_checkpoints=self.keep_checkpoints,
                     delete_after_s=self.delete_after and self.delete_after * 86400,
                     checkpoint_in_background=self.checkpoint_in_background,

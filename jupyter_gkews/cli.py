@@ -15,7 +15,7 @@ from typing import Any
 
 from . import __version__, sandbox_commands, store_commands
 from .errors import GkewsError
-from .kernel.display import how_proved
+from .kernel.display import how_compressed, how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
 from .tables import duration, local_time, print_json, size, table
 
@@ -198,7 +198,12 @@ def _snapshot(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {"timeout_s": options.timeout, "name": options.name, "prove": options.prove}
+    given = {
+        "timeout_s": options.timeout,
+        "name": options.name,
+        "prove": options.prove,
+        "compress": options.compress,
+    }
     return {key: value for key, value in given.items() if value is not None}
 
 
@@ -276,6 +281,8 @@ def _print_operation(found: Found, operation: dict[str, Any]) -> None:
         print(result["note"])
     if result["proved"]:
         print(how_proved(result["proved"]))
+    if result["compressed"]:
+        print(how_compressed(result["compressed"]))
     if result["lost"]:
         print()
         print(
@@ -318,6 +325,11 @@ def _parser() -> argparse.ArgumentParser:
         choices=("scratch", "read-back", "off"),
         help="load the checkpoint in another process before it counts (scratch), read its bytes "
         "again (read-back), or neither (off); default: as the server is configured",
+    )
+    how.add_argument(
+        "--compress",
+        choices=("none", "zstd"),
+        help="compress what is no array or tensor; default: as the server is configured",
     )
 
     parser = argparse.ArgumentParser(

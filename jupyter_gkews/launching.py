@@ -51,6 +51,7 @@ class LaunchSettings:
     store: Path
     runtime: Path  # holds one run directory (0700) a kernel
     prove: str = "scratch"  # as in Launch
+    compress: str = "none"  # as in Launch
     restore_orders: dict[str, RestoreOrder] = field(default_factory=dict)
     """kernel id -> what its next launch shall load; consumed by that launch."""
     born_paused: dict[str, PausedProcess] = field(default_factory=dict)

@@ -151,6 +151,7 @@ class PausableProvisioner(LocalProvisioner):
                 restore=settings.restore_orders.pop(self.kernel_id, None),
                 python_path=pure_python_path(),
                 prove=settings.prove,
+                compress=settings.compress,
                 reference_files=settings.reference_files,
                 background=settings.background,
             ),

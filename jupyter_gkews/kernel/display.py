@@ -162,6 +162,18 @@ def how_proved(proved: Mapping[str, Any] | None) -> str:
     return f"{text}.{rest}"
 
 
+def how_compressed(compressed: Mapping[str, Any] | None) -> str:
+    """One sentence about a graph that is compressed; empty where it is not."""
+    if not compressed:
+        return ""
+    why = compressed.get("why")
+    return (
+        f"What is no array or tensor is compressed with {compressed['codec']}"
+        f"{f' ({why})' if why else ''}: {human_bytes(compressed['bytes'])} for "
+        f"{human_bytes(compressed['plain'])}."
+    )
+
+
 def summary_table(summary: Mapping[str, Any]) -> Table:
     """What a checkpoint holds, and what it does not."""
     counts, sizes = summary["counts"], summary["bytes"]
@@ -174,7 +186,7 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
         f"Checkpoint{name} ({summary['id']}): {counts['kept']} kept, {counts['rebuilt']} rebuilt, "
         f"{counts['lost']} lost; {human_bytes(sizes['total'])}, of which "
         f"{human_bytes(sizes['written'])} written{elsewhere} in {human_seconds(seconds)}. "
-        f"{how_proved(summary.get('proved'))}".strip(),
+        f"{how_proved(summary.get('proved'))} {how_compressed(summary.get('compressed'))}".strip(),
         summary.get("lost") or (),
     )
     if summary.get("note"):

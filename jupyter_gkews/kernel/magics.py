@@ -47,12 +47,18 @@ def _words(line: str) -> list[str]:
         raise UsageError(f"{error}: {line}") from None
 
 
-def _name_and_prove(program: str, line: str) -> tuple[str | None, str | None]:
+def _how(program: str, line: str) -> dict[str, str | None]:
+    """ "name", "prove" and "compress" of a line."""
     parser = _LineParser(prog=program, add_help=False)
     parser.add_argument("--prove", choices=("scratch", "read-back", "off"))
+    parser.add_argument("--compress", choices=("none", "zstd"))
     parser.add_argument("name", nargs="*")
     given = parser.parse_intermixed_args(_words(line))
-    return " ".join(given.name) or None, given.prove
+    return {
+        "name": " ".join(given.name) or None,
+        "prove": given.prove,
+        "compress": given.compress,
+    }
 
 
 @magics_class
@@ -65,34 +71,42 @@ class GkewsMagics(Magics):
 
     @line_magic
     def pause(self, line: str) -> None:
-        """Pause this kernel when this cell has finished: `%pause [--prove HOW] [name]`.
+        """Pause this kernel after this cell: `%pause [--prove HOW] [--compress ZIP] [name]`.
 
         The memory (and the GPU) is given back; run any cell, or click Resume, to go on. `name`
         names the checkpoint. HOW it is proved before the process stops: `scratch` (loaded by
-        another process), `read-back` (its bytes are read again) or `off`. See `%survives` for
+        another process), `read-back` (its bytes are read again) or `off`. ZIP: `zstd`
+        compresses what is no array or tensor, `none` does not. See `%survives` for
         what will be kept.
         """
-        name, prove = _name_and_prove("%pause", line)
-        self.session.send_event(
-            {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": name, "prove": prove}
-        )
+        how = _how("%pause", line)
+        self.session.send_event({"event": EVENT_PAUSE_REQUESTED, "when": "idle", **how})
         print("Asked the server to pause this kernel as soon as its cells have finished.")
 
     @line_magic
     def checkpoint(self, line: str) -> Table | None:
-        """Save the variables and go on: `%checkpoint [--wait] [--prove HOW] [name]`.
+        """Save the variables: `%checkpoint [--wait] [--prove HOW] [--compress ZIP] [name]`.
 
         Captures them as they are now and writes them while you go on working; what is shown here
         is brought up to date when they are safe on the disk. With `--wait`, and where it is not
         possible otherwise, the kernel waits until then. Only what has changed since the last
         checkpoint is written. HOW it is proved before it counts: `scratch` (loaded by another
-        process), `read-back` (its bytes are read again) or `off`.
+        process), `read-back` (its bytes are read again) or `off`. ZIP: `zstd` compresses what
+        is no array or tensor, `none` does not.
         """
         words = _words(line)
         wait = "--wait" in words
         rest = shlex.join(word for word in words if word != "--wait")
-        name, prove = _name_and_prove("%checkpoint", rest)
-        wanted = Wanted(uuid.uuid4().hex, new_checkpoint_id(), name, prove=prove, by_cell=True)
+        how = _how("%checkpoint", rest)
+        name = how["name"]
+        wanted = Wanted(
+            uuid.uuid4().hex,
+            new_checkpoint_id(),
+            name,
+            prove=how["prove"],
+            compress=how["compress"],
+            by_cell=True,
+        )
         saves = self.session.saves
         shown = _Shown(self.session)
         wanted.on_end = shown.ended

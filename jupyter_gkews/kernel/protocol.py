@@ -60,7 +60,7 @@ ACTION_RELEASE = "release"
 ACTION_PING = "ping"
 
 # Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None, "prove":
-# str|None} from %pause,
+# str|None, "compress": str|None} from %pause,
 # {"event": EVENT_CHECKPOINTED, "checkpoint": summary} from %checkpoint, and before it, while it is
 # written in the background, {"event": EVENT_CHECKPOINTING, "operation", "checkpoint": its id}.
 EVENT_PAUSE_REQUESTED = "pause_requested"
@@ -93,6 +93,7 @@ class Launch:
     python_path: list[str] = field(default_factory=list)
     """Folders of pure-Python packages (cloudpickle) used only if the kernel's own lack them."""
     prove: str = "scratch"  # how `%checkpoint` proves where it is not told: as CheckpointOrder
+    compress: str = "none"  # the same
     reference_files: bool = True
     """Whether checkpoints refer to weights in safetensors files instead of copying them."""
     background: bool = True
@@ -157,6 +158,7 @@ class CheckpointOrder:
     """True for a pause: after the reply the main thread waits (control goes on answering) for
     ACTION_RELEASE, so that no cell runs between the checkpoint and the end of the process."""
     prove: str = "scratch"  # "scratch" | "read-back" | "off": checkpoint.proof.WAYS
+    compress: str = "none"  # "none" | "zstd": checkpoint.compression.WAYS
     background: bool = False
     """True: reply as soon as the state is captured, where that is safe, and write it meanwhile."""
 

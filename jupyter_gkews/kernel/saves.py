@@ -37,6 +37,7 @@ class Wanted:
     name: str | None = None
     notebook: str | None = None
     prove: str | None = None  # as in `save`; None as the server is configured
+    compress: str | None = None  # the same
     by_cell: bool = False  # asked for by %checkpoint: the server hears of it by events
 
     began: str = field(default_factory=lambda: _now())
@@ -242,6 +243,7 @@ class Saves:
         launch = self._session.launch
         return {
             "prove": wanted.prove or launch.prove,
+            "compress": wanted.compress or launch.compress,
             "reference_files": launch.reference_files,
         }
 

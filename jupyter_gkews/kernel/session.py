@@ -220,7 +220,14 @@ class KernelSession:
 
     def _checkpoint_for(self, order: CheckpointOrder) -> dict[str, Any]:
         """The reply to `order`: with the summary, or with what is captured and being written."""
-        wanted = Wanted(order.operation, order.checkpoint, order.name, order.notebook, order.prove)
+        wanted = Wanted(
+            order.operation,
+            order.checkpoint,
+            order.name,
+            order.notebook,
+            order.prove,
+            order.compress,
+        )
         if order.background and not order.hold:
             outcome = self.saves.begin(wanted)
             if isinstance(outcome, Captured):

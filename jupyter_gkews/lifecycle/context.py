@@ -23,6 +23,7 @@ class Settings:
     gpu_wait_s: float = 600.0
     verify: str = "fast"
     prove: str = "scratch"
+    compress: str = "none"
     keep_checkpoints: int = 3
     delete_after_s: float | None = None
     checkpoint_in_background: bool = True

@@ -41,6 +41,7 @@ class Result:
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"}
     bytes_written: int = 0
     proved: dict[str, Any] | None = None  # how the checkpoint was proved: checkpoint-format.md
+    compressed: dict[str, Any] | None = None  # the graph, where it is: Manifest.compressed
     bytes_referenced: int = 0  # weights that stand in files of their own
     blocked_s: float | None = None  # checkpoint: how long the kernel was blocked for it
     note: str | None = None  # why it was blocked, why there is no snapshot, and the like
@@ -60,6 +61,7 @@ class Result:
             "released": self.released,
             "bytes_written": self.bytes_written,
             "proved": self.proved,
+            "compressed": self.compressed,
             "bytes_referenced": self.bytes_referenced,
             "blocked_s": self.blocked_s,
             "note": self.note,

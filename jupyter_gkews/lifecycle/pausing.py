@@ -64,6 +64,7 @@ async def write_checkpoint(
         notebook=ctx.kernels.facts(on.entry.id).notebook,
         hold=hold,
         prove=request.prove or ctx.settings.prove,
+        compress=request.compress or ctx.settings.compress,
         background=not hold and ctx.settings.checkpoint_in_background,
     )
 
@@ -91,6 +92,7 @@ async def _written(on: Subject, run: Run, work: Awaitable[dict[str, Any]]) -> di
     result.rebuilt_details = list(summary.get("rebuilt") or [])
     result.lost = list(summary.get("lost") or [])
     result.proved = summary.get("proved")
+    result.compressed = summary.get("compressed")
     result.bytes_written = int((summary.get("bytes") or {}).get("written", 0))
     result.bytes_referenced = int((summary.get("bytes") or {}).get("referenced", 0))
     if run.operation.kind == "checkpoint":

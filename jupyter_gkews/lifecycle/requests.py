@@ -11,6 +11,7 @@ from ..errors import GkewsError
 WHEN = ("idle", "interrupt", "now")
 ON_MISSING_GPU = ("cpu", "wait", "fail")
 PROVE = ("scratch", "read-back", "off")
+COMPRESS = ("none", "zstd")
 #: Longer names are refused: they end up in tables and manifests.
 MAX_NAME = 200
 
@@ -42,11 +43,20 @@ def checked_name(name: object) -> str | None:
 
 def checked_prove(prove: object) -> str | None:
     """How to prove a checkpoint, or None; raises `bad_request`."""
-    if prove is None:
+    return _one_of("prove", prove, PROVE)
+
+
+def checked_compress(compress: object) -> str | None:
+    """How to compress a checkpoint, or None; raises `bad_request`."""
+    return _one_of("compress", compress, COMPRESS)
+
+
+def _one_of(field: str, value: object, allowed: tuple[str, ...]) -> str | None:
+    if value is None:
         return None
-    if not isinstance(prove, str) or prove not in PROVE:
-        raise bad_request(f"'prove' is {prove!r}; it must be one of {', '.join(PROVE)}.")
-    return prove
+    if not isinstance(value, str) or value not in allowed:
+        raise bad_request(f"'{field}' is {value!r}; it must be one of {', '.join(allowed)}.")
+    return value
 
 
 def accepts_missing(body: dict[str, Any]) -> bool:
@@ -59,21 +69,23 @@ def accepts_missing(body: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class PauseRequest:
-    """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on. `prove`:
-    how to prove the checkpoint; None as the server is configured."""
+    """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on. `prove`,
+    `compress`: how to prove and compress the checkpoint; None as the server is configured."""
 
     when: str = "idle"
     timeout_s: float | None = None
     name: str | None = None
     snapshot: bool | None = None
     prove: str | None = None
+    compress: str | None = None
 
     @classmethod
     def from_json(
         cls, body: dict[str, Any], default_timeout_s: float | None, *, checkpoint: bool = False
     ) -> PauseRequest:
         """Read the body of a pause, or with `checkpoint` of a checkpoint request."""
-        only(body, "when", "timeout_s", "name", "prove", *(() if checkpoint else ("snapshot",)))
+        allowed = ("when", "timeout_s", "name", "prove", "compress")
+        only(body, *allowed, *(() if checkpoint else ("snapshot",)))
         when = body.get("when", "idle")
         if when not in WHEN or (checkpoint and when == "interrupt"):
             raise bad_request(f"'when' is {when!r}; it must be one of {', '.join(WHEN)}.")
@@ -82,11 +94,12 @@ class PauseRequest:
             raise bad_request("'timeout_s' must be a number of seconds, 0 or more.")
         name = checked_name(body.get("name"))
         prove = checked_prove(body.get("prove"))
+        compress = checked_compress(body.get("compress"))
         snapshot = body.get("snapshot")
         if snapshot is not None and not isinstance(snapshot, bool):
             raise bad_request("'snapshot' must be true or false.")
         timeout_s = default_timeout_s if timeout is None else float(timeout)
-        return cls(when, timeout_s, name, snapshot, prove)
+        return cls(when, timeout_s, name, snapshot, prove, compress)
 
 
 @dataclass(frozen=True)

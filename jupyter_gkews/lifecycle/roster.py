@@ -14,7 +14,7 @@ from ..kernel.protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, EVENT_PAU
 from .context import Context
 from .operations import Operation
 from .records import PausedRecord
-from .requests import PauseRequest, checked_name, checked_prove
+from .requests import PauseRequest, checked_compress, checked_name, checked_prove
 from .state import KernelEntry, died
 from .subject import Subject
 
@@ -220,7 +220,11 @@ class Roster:
             try:
                 name = checked_name(event.get("name"))
                 prove = checked_prove(event.get("prove"))
-                self._pause(entry.id, PauseRequest(name=name, timeout_s=timeout_s, prove=prove))
+                compress = checked_compress(event.get("compress"))
+                request = PauseRequest(
+                    name=name, timeout_s=timeout_s, prove=prove, compress=compress
+                )
+                self._pause(entry.id, request)
             except GkewsError as error:
                 self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
                 entry.last_error = error  # shown with the kernel's state: the cell has ended

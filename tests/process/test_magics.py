@@ -22,6 +22,7 @@ async def test_pause_in_a_cell_asks_the_server_and_lets_the_cell_finish(open_not
         "when": "idle",
         "name": "before lunch",
         "prove": None,
+        "compress": None,
     }
     await notebook.pause()
     ran = await page.finished(cell)

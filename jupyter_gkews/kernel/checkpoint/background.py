@@ -12,17 +12,18 @@ from functools import partial
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import chunks, forkable
+from . import forkable
 from .blas_pools import StillComputingError, no_pool_in_use
 from .buffers import Layout
 from .collect import variables
 from .commit import Staging
+from .compression import check_way
 from .forked import Image, ImageLostError
 from .import_order import likely_modules
 from .judging import judge
 from .manifest import Manifest
 from .placeholders import Loss
-from .preparing import Prepared, Progress, Subject, complete, prepare
+from .preparing import Prepared, Progress, Subject, complete, prepare, settle_graph
 from .proof import LOOK_S, Proof
 from .store import CheckpointStore
 from .storing import Stored, store_bytes
@@ -53,6 +54,7 @@ class BackgroundSave:
         cancelled: Callable[[], bool] | None = None,
         prove: str = "scratch",
         reference_files: bool = True,
+        compress: str = "none",
     ) -> None:
         """Parameters as those of `save`; `progress` and `cancelled` are called on both threads."""
         self._subject: Subject | None = subject
@@ -61,6 +63,7 @@ class BackgroundSave:
         self._cancelled = cancelled or (lambda: False)
         self._proof = Proof(prove, store)
         self._reference_files = reference_files
+        self._compress = check_way(compress)
         self._staging = Staging(store, subject.checkpoint)
         self._open = contextlib.ExitStack()
         self._key = b""
@@ -176,7 +179,7 @@ class BackgroundSave:
             with self._store.writing():
                 began = time.monotonic()
                 self._proof.start(self._modules)
-                chunks.fsync_file(self._staging.graph)
+                settle_graph(manifest, self._store, self._staging, self._compress, self._check)
                 writing = partial(self._progress, "writing")
                 try:
                     told = self._image.outcome(self._check, writing)

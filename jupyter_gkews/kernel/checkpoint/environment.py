@@ -201,8 +201,9 @@ def differences(
     """What a load `here` of a checkpoint that was `made` elsewhere may break.
 
     `modules`: those that the checkpoint's objects come from; `hashes`: the algorithms that name
-    its graph and chunks. Rows {"what", "made", "here", "means", "severity"}: "loses" (something
-    will not be there), "may_lose", "note". Nothing here is a reason to refuse a load.
+    its graph and chunks, and compress the graph. Rows {"what", "made", "here", "means",
+    "severity"}: "loses" (something will not be there), "may_lose", "note". Nothing here is a
+    reason to refuse a load.
     """
     found: list[dict[str, Any]] = []
 
@@ -223,12 +224,23 @@ def differences(
         tell("CUDA", made["cuda"], None, "may_lose",
              "The PyTorch that is here has no CUDA: tensors come back in memory.")  # fmt: skip
     installed = here.get("packages") or {}
+    zstd = {"zstandard", "pyarrow"}.intersection(installed) or _version(here) >= (3, 14)
+    if "zstd" in set(hashes) and not zstd:
+        tell("zstandard", "used", None, "loses",
+             "The checkpoint is compressed, and is not loaded until the package zstandard is "
+             "installed in this environment.")  # fmt: skip
     if "blake3" in set(hashes) and "blake3" not in installed:
         tell("blake3", "used", None, "loses",
              "The checkpoint cannot be checked, and is not loaded, until the package blake3 is "
              "installed in this environment.")  # fmt: skip
     order = {"loses": 0, "may_lose": 1, "note": 2}
     return sorted(found, key=lambda row: order[row["severity"]])
+
+
+def _version(here: dict[str, Any]) -> tuple[int, ...]:
+    """(3, 14) of an environment."""
+    parts = str(here.get("python") or "").split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
 
 
 def _compare_python(made: dict[str, Any], here: dict[str, Any], tell: Any) -> None:

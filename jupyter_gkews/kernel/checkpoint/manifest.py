@@ -19,8 +19,8 @@ from .. import plain_json as json
 from .chunks import Chunk, fsync_file
 from .references import Reference, files_of
 
-#: The format that this code writes, and the newest that it reads.
-FORMAT = 2
+#: The newest format that this code reads.
+FORMAT = 3
 KEY_BYTES = 32
 
 _KEEPS = "Nothing was loaded and the checkpoint was not changed."
@@ -36,7 +36,9 @@ class Manifest:
     block the indexes of its chunks. `views`: (block, offset, nbytes, alone), a block of -1 - r
     being the reference r. `lost` and `rebuilt`: rows {"name", "reason", "cell"} as users see them.
     `sequence`: counts up over the checkpoints of a store, in the order of their commits.
-    `format`: 2 where only a reader that knows references can read it.
+    `format`: 2 where only a reader that knows references can read it, 3 where the graph is
+    compressed. `graph`: {"name", "bytes"} of the file; where it is compressed also "codec", "plain"
+    (bytes) and "why" (null, or why it is not the codec that was asked for).
     `lenient`: 1 where the test load met objects that fail to load, so that the reader starts
     with its slow, forgiving way at once. `proved`: how, as proof.Proof.told says it; None where
     a version wrote it that did not say.
@@ -75,9 +77,20 @@ class Manifest:
         return Chunk(str(name), int(nbytes), None if quick is None else str(quick))
 
     def algorithms(self) -> set[str]:
-        """The hashes that name its graph and its chunks."""
+        """The hashes that name its graph and its chunks, and what compresses the graph."""
         names = [str(self.graph.get("name", "")), *(str(chunk[0]) for chunk in self.chunks)]
-        return {name.split("-", 1)[0] for name in names}
+        codecs = {str(self.graph["codec"])} if self.graph.get("codec") else set()
+        return codecs | {name.split("-", 1)[0] for name in names}
+
+    def plain_graph_bytes(self) -> int:
+        """Bytes of the graph as it is read."""
+        return int(self.graph.get("plain", self.graph.get("bytes", 0)))
+
+    def compressed(self) -> dict[str, Any] | None:
+        """{"codec", "bytes", "plain", "why"} of a graph that is compressed."""
+        if not self.graph.get("codec"):
+            return None
+        return {name: self.graph.get(name) for name in ("codec", "bytes", "plain", "why")}
 
     def referenced(self) -> list[Reference]:
         """The references."""
@@ -106,6 +119,7 @@ class Manifest:
             "seconds": self.seconds,
             "environment": self.environment,
             "proved": self.proved,
+            "compressed": self.compressed(),
             "error": None,
         }
 

@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, Callable
 
-from . import environment, functions, process_state
+from . import chunks, compression, environment, functions, process_state
 from .collect import CellOf, Collected, GraphFile, collect
 from .commit import Staging
 from .import_order import in_import_order
@@ -54,12 +55,34 @@ def complete(manifest: Manifest, stored: Stored, written: int) -> None:
     graph_bytes = manifest.graph["bytes"]
     manifest.references = stored.references
     if stored.references:
-        manifest.format = 2
+        manifest.format = max(manifest.format, 2)
     manifest.bytes = {
         "total": stored.bytes_total + graph_bytes,
         "written": written + graph_bytes,
         "referenced": stored.bytes_referenced,
     }
+
+
+def settle_graph(
+    manifest: Manifest,
+    store: CheckpointStore,
+    staging: Staging,
+    compress: str,
+    check: Callable[[], None],
+) -> None:
+    """Make the graph of `staging` durable; compressed first where `compress` says so.
+
+    `check` is called often and may raise. Raises GkewsError: disk_full, store_not_writable.
+    """
+
+    def name_of(path: Path) -> str:
+        return chunks.name_of_file(path, chunks.ALGORITHM)
+
+    try:
+        compression.pack(staging.graph, manifest, compress, check=check, name_of=name_of)
+        chunks.fsync_file(staging.graph)
+    except OSError as error:
+        raise as_typed(error, store.root) from error
 
 
 def prepare(

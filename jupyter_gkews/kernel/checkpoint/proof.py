@@ -171,7 +171,7 @@ class Proof:
                 self._tell_partly(manifest)
                 carried: Verdict = self._by.verdict
                 return carried
-            graph = int(manifest.graph["bytes"])
+            graph = manifest.plain_graph_bytes()
             casts = sum(each.size for each in manifest.referenced() if each.cast is not None)
             self._step_down(_GROWTH * graph + self._own_bytes + casts)
         if self.how == "scratch":

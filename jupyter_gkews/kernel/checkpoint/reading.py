@@ -19,6 +19,7 @@ from ...errors import GkewsError
 from . import rebuild, rebuilders
 from .bytecode import OtherPythonError
 from .collector import collector_held
+from .compression import open_graph
 from .devices import Placement, Uploads
 from .graph import ANNOUNCED
 from .manifest import Manifest
@@ -104,14 +105,14 @@ class GraphReader:
         self, kind: Any, progress: Callable[[int, int], None] | None
     ) -> Iterator[tuple[str, Any]]:
         with ExitStack() as stack:
-            file = stack.enter_context(open(self._path, "rb"))
+            file = stack.enter_context(open_graph(self._path, self._manifest))
             for around in (begun(self), watched(), collector_held(), warnings.catch_warnings()):
                 stack.enter_context(around)
             warnings.simplefilter("ignore")
             unpickler = kind(file, self, iter(map(self.region, self._manifest.pickle_buffers)))
             _PARKED.append(unpickler)
             if progress is not None:  # the patient way begins at the first name again
-                progress(0, int(self._manifest.graph.get("bytes", 0)))
+                progress(0, self._manifest.plain_graph_bytes())
             for _ in range(ANNOUNCED):
                 load_next(unpickler)
             for number, entry in enumerate(self._manifest.names):
@@ -121,7 +122,7 @@ class GraphReader:
                     self._before.setdefault(self._name, self._user_ns.get(self._name, _UNBOUND))
                     self._user_ns[self._name] = value
                 if progress is not None:
-                    progress(file.tell(), int(self._manifest.graph.get("bytes", 0)))
+                    progress(file.tell(), self._manifest.plain_graph_bytes())
                 yield str(number), value
             _PARKED.remove(unpickler)
 

@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from ...errors import GkewsError
 from . import chunks, devices, process_state, rebuild
+from .compression import check_codec
 from .known import KNOWN
 from .manifest import Manifest
 from .memory import CheckpointMemory
@@ -87,6 +88,7 @@ def restore(
     graph = store.directory(checkpoint) / "graph.pkl"
     try:
         check_graph(graph, manifest)
+        check_codec(manifest)
     except GkewsError as error:
         raise store.with_offer(error, checkpoint) from None
     report = RestoreReport(checkpoint)

@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import chunks
 from .buffers import Layout
 from .collect import CellOf, variables
 from .commit import Staging
+from .compression import check_way
 from .import_order import likely_modules
 from .judging import judge
 from .manifest import Manifest
 from .placeholders import Loss
-from .preparing import Prepared, Progress, Subject, complete, prepare
+from .preparing import Prepared, Progress, Subject, complete, prepare, settle_graph
 from .proof import LOOK_S, Proof
 from .store import CheckpointStore
 from .storing import store_bytes
@@ -41,6 +41,7 @@ def save(
     cancelled: Callable[[], bool] | None = None,
     prove: str | bool = "scratch",
     reference_files: bool = True,
+    compress: str = "none",
     refused: Mapping[str, Loss] | None = None,
 ) -> dict[str, Any]:
     """Save the variables of `user_ns` as `checkpoint` and return its summary.
@@ -52,9 +53,10 @@ def save(
     scratch process first, and takes what does not come back there as lost; "read-back" reads its
     bytes back; "off" does neither. The summary's `proved` says what was done (proof.py).
     `reference_files`: refer to weights that stand in safetensors files instead of copying them.
+    `compress`: "zstd" compresses the graph (gzip where the environment has no zstd), "none".
     `refused`: variables that are known not to come back, each with its loss.
 
-    Raises GkewsError: bad_request (`prove`), cancelled, disk_full, store_not_writable,
+    Raises GkewsError: bad_request (`prove`, `compress`), cancelled, disk_full, store_not_writable,
     verification_failed, checkpoint_failed; nothing is left in the store then.
     """
     subject = Subject(user_ns, checkpoint, hidden, extras, cell_of, name, kernel, notebook)
@@ -62,6 +64,7 @@ def save(
         prove = "scratch" if prove else "off"
     run = _Save(subject, store, progress, cancelled, Proof(prove, store))
     run.reference_files = reference_files
+    run.compress = check_way(compress)
     key = store.prepare()
     with store.writing(), store.saving():
         try:
@@ -92,6 +95,7 @@ class _Save:
         self.staging = Staging(store, subject.checkpoint)
         self.proof = proof
         self.reference_files = True
+        self.compress = "none"
         self.new: list[str] = []
         self.trusted: set[str] = set()
         self.written = 0
@@ -127,7 +131,7 @@ class _Save:
                 check=self.check,
                 refused=refused,
             )
-            chunks.fsync_file(self.staging.graph)
+            settle_graph(prepared.manifest, self.store, self.staging, self.compress, self.check)
             self.lap("graph")
             manifest = self.write(prepared)
             wanting = self.prove(prepared, manifest, key)

@@ -324,5 +324,6 @@ def _unreadable(directory: Path, error: GkewsError) -> dict[str, Any]:
         "seconds": {},
         "environment": {},
         "proved": None,
+        "compressed": None,
         "error": error.to_json(),
     }

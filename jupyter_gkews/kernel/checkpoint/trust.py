@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ...errors import GkewsError
 from . import chunks
+from .compression import CODECS
+from .compression import FORMAT as COMPRESSED
 from .manifest import FORMAT, Manifest, parse, render, unchecked
 
 if TYPE_CHECKING:
@@ -153,6 +155,9 @@ def _check_shape(manifest: Manifest, checkpoint: str) -> None:
     _must(isinstance(manifest.created, str), "created")
     _must(manifest.name is None or isinstance(manifest.name, str), "name")
     _must(bool(_HASH.fullmatch(str(manifest.graph.get("name")))), "graph")
+    if manifest.graph.get("codec") is not None:
+        known = manifest.graph["codec"] in CODECS and manifest.format >= COMPRESSED
+        _must(known and _is_size(manifest.graph.get("plain")), "graph")
     sizes = []
     for name, nbytes, quick in manifest.chunks:
         _must(bool(_HASH.fullmatch(str(name))) and _is_size(nbytes), "chunks")
