@@ -75,11 +75,13 @@ lab: setup
 test: setup ui
 	@scripts/install_browser.sh
 	@scripts/install_runsc.sh
+	@scripts/kube/build.sh
 	@scripts/run_tests.sh
 
 test-long: setup ui wheel
 	@scripts/install_browser.sh
 	@scripts/install_runsc.sh
+	@scripts/kube/build.sh
 	@scripts/run_tests.sh --long
 
 wheel: setup

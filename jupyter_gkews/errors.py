@@ -46,6 +46,7 @@ REASONS: dict[str, int] = {
     "store_not_writable": 500,
     "internal": 500,
     "disk_full": 507,
+    "cluster_unreachable": 503,
 }
 
 
