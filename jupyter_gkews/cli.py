@@ -355,7 +355,8 @@ def _parser() -> argparse.ArgumentParser:
         "--when",
         choices=("idle", "interrupt", "now"),
         default="idle",
-        help="a running cell: wait for it (idle), interrupt it, or refuse (now)",
+        help="a running cell: wait for it (idle), interrupt it, or (now) freeze the process in the "
+        "middle of it; refused where no engine can",
     )
     resuming = add("resume", resume, "start a paused kernel and load its checkpoint", kernel, wait)
     resuming.add_argument(

@@ -54,10 +54,31 @@ async def _adopt_one(ctx: Context, record: PausedRecord) -> bool:
     if path is None or now != record or await ctx.kernels.has_session(path):
         ctx.records.give_up(record.kernel)
         return False
+    if not await _find_snapshot(ctx, record):
+        await asyncio.to_thread(ctx.records.remove, record.kernel)
+        ctx.log.warning(
+            "Kernel %s was lost: its server ended while it took the first snapshot", record.kernel
+        )
+        return False
     await ctx.kernels.start_paused(record.kernel, record.kernel_name, path, record.kernel_info)
     await ctx.kernels.give_session(record.kernel, path)
     ctx.log.info("Paused kernel %s of %s is taken over", record.kernel, path)
     return True
+
+
+async def _find_snapshot(ctx: Context, record: PausedRecord) -> bool:
+    """Enter the image that a server finished, but did not live to enter. False: there is neither
+    an image nor a checkpoint to go on from."""
+    engine = ctx.engines.get(record.engine or "") if record.snapshot is None else None
+    if engine is not None:
+        for snapshot in await asyncio.to_thread(engine.snapshots):
+            if snapshot.kernel == record.kernel and snapshot.created >= record.since:
+                record.snapshot = snapshot.id
+                await asyncio.to_thread(ctx.records.update, record.kernel, snapshot=record.snapshot)
+                break
+        else:
+            record.in_cell = False  # it ended with its server; what there is, is the checkpoint
+    return record.snapshot is not None or record.checkpoint is not None
 
 
 async def _claim(ctx: Context, kernel: str) -> bool:

@@ -71,6 +71,9 @@ class PausableProcess(Protocol):
 
     async def resume_failed(self, error: GkewsError) -> None: ...  # noqa: D102
 
+    def end_pause(self) -> None:
+        """What is paused is gone: the process is to be started again, empty."""
+
 
 class KernelTalk(Protocol):
     """Speaks kernel/protocol.py to one kernel."""

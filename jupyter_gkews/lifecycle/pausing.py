@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import GkewsError
 from ..kernel.protocol import CheckpointOrder
-from . import snapshotting
+from . import in_cell, snapshotting
 from .context import Context
 from .interfaces import Stopped
 from .operations import utcnow
@@ -126,7 +126,13 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
     entry, process = on.entry, on.process
     entry.enter("pausing")
     try:
-        await wait_for_idle(ctx, on, run, request, then_hold=True)
+        try:
+            await wait_for_idle(ctx, on, run, request, then_hold=True)
+        except GkewsError as error:
+            if error.reason == "kernel_busy" and in_cell.possible(ctx, on, request):
+                await in_cell.pause(ctx, on, run)
+                return
+            raise
         summary = await write_checkpoint(ctx, on, run, request, hold=True)
         run.enter("releasing")
         record = PausedRecord(
@@ -135,6 +141,7 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
             checkpoint=summary["id"],
             since=utcnow(),
             notebook=ctx.kernels.facts(entry.id).notebook,
+            engine=process.engine,
             auto_resume=process.auto_resume,
             kernel_info=process.kernel_info,
         )
@@ -154,6 +161,7 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
         # the record without it is good as well: it resumes from the checkpoint
         await asyncio.to_thread(ctx.records.update, entry.id, snapshot=snapshot)
     entry.snapshot = run.result.snapshot = snapshot
+    entry.in_cell = False
     run.result.released = {"ram": stopped.ram, "vram": stopped.vram}
     entry.checkpoint = summary["id"]
     entry.paused_before = True

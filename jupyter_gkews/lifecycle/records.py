@@ -29,10 +29,12 @@ class PausedRecord:
 
     kernel: str
     kernel_name: str
-    checkpoint: str
+    checkpoint: str | None  # None: none was ever written, and `snapshot` is all there is
     since: str  # when it was paused, ISO 8601 UTC
     notebook: str | None = None  # absolute path
     snapshot: str | None = None  # of an engine, beside the checkpoint
+    engine: str | None = None  # that can freeze its process, if one can
+    in_cell: bool = False  # paused in the middle of a cell: `checkpoint` is of an earlier state
     auto_resume: bool = True
     kernel_info: dict[str, Any] | None = None
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"} in bytes

@@ -83,6 +83,12 @@ async def load(
     entry.checkpoint = checkpoint
     entry.provenance = "recovered"
     entry.paused_before = True
+    if entry.in_cell and run.operation.kind == "resume":
+        result.note = (
+            f"This is the state of {await snapshotting.created_at(ctx, checkpoint)}: what ran "
+            "later, and the cell that was running at the pause, are not in it."
+        )
+    entry.in_cell = False
     await drop_snapshot(ctx, on)
     entry.enter("running")
     # only now, that the kernel runs again, is the record of the pause not needed any more
@@ -146,7 +152,7 @@ async def thaw(ctx: Context, on: Subject, run: Run, snapshot_id: str) -> None:
     await snapshotting.bring_back(ctx, on, run, engine, snapshot)
     run.result.provenance = entry.provenance = "restored"
     run.result.checkpoint = entry.checkpoint
-    entry.snapshot, entry.paused_before = None, True
+    entry.snapshot, entry.paused_before, entry.in_cell = None, True, False
     entry.enter("running")
     await asyncio.to_thread(ctx.records.remove, entry.id)
     # host files are not rolled back: a second life of this image would meet another world

@@ -117,6 +117,7 @@ class Roster:
         entry = on.entry
         entry.checkpoint, entry.since = record.checkpoint, record.since
         entry.notebook, entry.snapshot = record.notebook, record.snapshot
+        entry.in_cell = record.in_cell
         entry.paused_before = True
         self.tell(entry)
 
@@ -171,7 +172,7 @@ class Roster:
                 )
             )
         self._ctx.records.remove(entry.id)
-        snapshot, entry.snapshot = entry.snapshot, None
+        snapshot, entry.snapshot, entry.in_cell = entry.snapshot, None, False
         engine = self._ctx.engines.get(entry.engine or "")
         if snapshot is not None and engine is not None:  # of a life that has ended
             self._background(asyncio.to_thread(engine.delete, snapshot))

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..engines.registry import Engines
 from ..errors import GkewsError
-from . import pausing, resuming, snapshotting
+from . import in_cell, pausing, resuming, snapshotting
 from .adoption import adopt
 from .book import OperationBook
 from .context import Context
@@ -83,7 +83,11 @@ class Lifecycle:
             )
         if (why := on.process.why_not_pausable()) is not None:
             raise why
-        if request.when == "now" and not on.talk.is_idle():
+        if (
+            request.when == "now"
+            and not on.talk.is_idle()
+            and not in_cell.possible(self._ctx, on, request)
+        ):
             raise pausing.busy("A cell is running.")
         if request.snapshot and snapshotting.engine_of(self._ctx, on) is None:
             raise GkewsError(
@@ -150,6 +154,12 @@ class Lifecycle:
                 raise why
             if not on.talk.is_idle():
                 raise pausing.busy("A cell is running.")
+        elif on.entry.in_cell:
+            raise GkewsError(
+                "kernel_busy",
+                "The kernel was paused in the middle of a cell: its snapshot is all that holds it.",
+                "Nothing was changed. Resume it first, or restore into a new kernel.",
+            )
         return self._start(
             on,
             "restore",

@@ -103,7 +103,8 @@ class CheckpointShelf:
     def _users(self) -> dict[str, list[PausedRecord]]:
         users: dict[str, list[PausedRecord]] = {}
         for record in self._records:
-            users.setdefault(record.checkpoint, []).append(record)
+            if record.checkpoint is not None:
+                users.setdefault(record.checkpoint, []).append(record)
         return users
 
     def _why_in_use(self, record: PausedRecord) -> str | None:
@@ -136,7 +137,7 @@ def needed(records: PausedRecords, summaries: list[dict[str, Any]]) -> set[str]:
     """The checkpoints that paused kernels need, whoever holds them. Where a record cannot be
     read, every checkpoint of its kernel may be the one."""
     unreadable = records.unreadable()
-    return {record.checkpoint for record in records} | {
+    return {record.checkpoint for record in records if record.checkpoint is not None} | {
         summary["id"]
         for summary in summaries
         if (summary.get("kernel") or {}).get("id") in unreadable

@@ -36,15 +36,11 @@ async def take(
     """
     run.enter("snapshotting")
     kernel = on.entry.id
-    objections = await asyncio.to_thread(engine.preflight, kernel)
-    objections += [Objection(**each) for each in await while_alive(run, on.talk.preflight())]
-    if objections and demanded:
-        first = objections[0]
-        raise GkewsError(
-            "snapshot_failed",
-            f"No snapshot can be taken: {first.what}: {first.reason}.",
-            f"The kernel runs on untouched. {first.hint}",
-        )
+    if demanded:
+        await must_be_possible(on, run, engine)
+        objections = []
+    else:
+        objections = await _objections(on, run, engine)
     if objections:
         run.result.note = refused(objections)
         return None
@@ -56,6 +52,23 @@ async def take(
         said = error.message if isinstance(error, GkewsError) else f"{error}."
         run.result.note = f"No snapshot was taken: {said} The pause rests on the checkpoint."
         return None
+
+
+async def must_be_possible(on: Subject, run: Run, engine: SnapshotEngine) -> None:
+    """The preflight. Raises snapshot_failed with what stands in the way: the kernel runs on."""
+    objections = await _objections(on, run, engine)
+    if objections:
+        first = objections[0]
+        raise GkewsError(
+            "snapshot_failed",
+            f"No snapshot can be taken: {first.what}: {first.reason}.",
+            f"The kernel runs on untouched. {first.hint}",
+        )
+
+
+async def _objections(on: Subject, run: Run, engine: SnapshotEngine) -> list[Objection]:
+    found = await asyncio.to_thread(engine.preflight, on.entry.id)
+    return found + [Objection(**each) for each in await while_alive(run, on.talk.preflight())]
 
 
 def refused(objections: list[Objection]) -> str:
@@ -83,7 +96,7 @@ async def bring_back(
         await on.talk.release(snapshot.held_by)
         await process.resumed()
     except BaseException as error:
-        typed = _typed(error)
+        typed = _typed(error, await _or_else(ctx, on))
         if process.phase in ("resuming", "paused"):
             await process.resume_failed(typed)
         if isinstance(error, (GkewsError, asyncio.TimeoutError)):
@@ -91,13 +104,34 @@ async def bring_back(
         raise
 
 
-def _typed(error: BaseException) -> GkewsError:
-    hint = "Try again, or resume from the checkpoint: `jupyter gkews resume --no-snapshot`."
+async def _or_else(ctx: Context, on: Subject) -> str:
+    """What there is besides the snapshot."""
+    checkpoint = on.entry.checkpoint
+    if checkpoint is None:
+        return "The snapshot is kept, and is all there is of this kernel. Try again."
+    what = "the checkpoint"
+    if on.entry.in_cell:
+        what = f"the last checkpoint, of {await created_at(ctx, checkpoint)}"
+    return (
+        f"The snapshot and the checkpoint are kept. Try again, or resume from {what}: "
+        "`jupyter gkews resume --no-snapshot`."
+    )
+
+
+async def created_at(ctx: Context, checkpoint: str) -> str:
+    """When a checkpoint was written, for the user."""
+    try:
+        return str((await asyncio.to_thread(ctx.store.summary, checkpoint))["created"])
+    except GkewsError:
+        return "a time that cannot be read"
+
+
+def _typed(error: BaseException, hint: str) -> GkewsError:
     if isinstance(error, GkewsError) and error.reason in ("cancelled", "kernel_died"):
         return error
     message = error.message if isinstance(error, GkewsError) else "The kernel does not answer."
     return GkewsError(
         "snapshot_failed",
         f"The process could not be restored. {message}",
-        f"The snapshot and the checkpoint are kept. {hint}",
+        hint,
     )

@@ -52,6 +52,7 @@ class KernelEntry:
     provenance: str | None = None
     checkpoint: str | None = None
     snapshot: str | None = None  # of a paused kernel, beside the checkpoint
+    in_cell: bool = False  # paused in the middle of a cell: `checkpoint` is of an earlier state
     engine: str | None = None
     last_error: GkewsError | None = None
     run: Run | None = None  # the operation that runs
@@ -90,6 +91,8 @@ class KernelEntry:
             failed = self.last_operation.kind if self.last_operation else "last operation"
             said = self.last_error.message
             return f"{self.state.capitalize()}; the {failed} did not succeed: {said}"
+        if self.state == "paused" and self.snapshot and self.in_cell:
+            return "Paused in the middle of a cell: the process is frozen on disk, its memory free."
         if self.state == "paused" and self.snapshot:
             return "Paused: the process is frozen on disk and its memory is free."
         if self.state == "paused":

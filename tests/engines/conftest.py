@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gvisor_here import skip_without_runsc
 from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.connect import write_connection_file
 from pytest_jupyter.jupyter_core import *  # noqa: F403  # its event loop for async tests
 
 from jupyter_gkews.engines.gvisor import bundle
 from jupyter_gkews.engines.gvisor.outward import Outward
-from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
+from jupyter_gkews.engines.gvisor.runsc import Runsc
 from jupyter_gkews.engines.gvisor.sandbox import CHANNELS, Sandbox
 from jupyter_gkews.kernel import sandboxed
 
@@ -86,11 +87,7 @@ class SandboxedKernel:
 @pytest.fixture
 def runsc(tmp_path: Path) -> Runsc:
     """A runsc that works here."""
-    found = Runsc(tmp_path / "state")
-    why_not = found.why_not() or probe(found)
-    if why_not is not None:
-        pytest.skip(why_not)
-    return found
+    return skip_without_runsc(tmp_path / "state")
 
 
 @pytest.fixture

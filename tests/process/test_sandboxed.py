@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gvisor_here import skip_without_runsc
 
-from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
 from jupyter_gkews.kernel.protocol import CheckpointOrder
 
 from .notebook import Notebook, until
@@ -22,10 +22,7 @@ def open_sandboxed(
     open_notebook: Any, add_kernelspec: Any, pausable_app: Any, tmp_path: Path
 ) -> Any:
     """`await open_sandboxed()`: a notebook whose kernel lives in a sandbox."""
-    runsc = Runsc(tmp_path / "state")
-    why_not = runsc.why_not() or probe(runsc)
-    if why_not is not None:
-        pytest.skip(why_not)
+    skip_without_runsc(tmp_path / "state")
     add_kernelspec("pausable", metadata={"kernel_provisioner": {"provisioner_name": PROVISIONER}})
 
     async def start() -> Notebook:

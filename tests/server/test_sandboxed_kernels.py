@@ -8,25 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gvisor_here import add_kernelspec, skip_without_runsc
 from live_server import LiveKernel, LiveServer, wait_until
-
-from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
-
-
-def add_kernelspec(server: LiveServer) -> None:
-    """As `jupyter gkews install-kernel` does, into the server's own data directory."""
-    from jupyter_gkews.engines.gvisor.kernelspec import write
-
-    write(server.base / "data" / "kernels")
 
 
 @pytest.fixture(scope="module")
 def sandboxing(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> LiveServer:
     """The server, with the pausable kernel installed; skipped where runsc cannot run."""
-    runsc = Runsc(tmp_path_factory.mktemp("state"))
-    why_not = runsc.why_not() or probe(runsc)
-    if why_not is not None:
-        pytest.skip(why_not)
+    skip_without_runsc(tmp_path_factory.mktemp("state"))
     add_kernelspec(server)
     return server
 

@@ -1,0 +1,130 @@
+"""A cell that prints is frozen in its middle through REST, and goes on: no line is lost or doubled.
+
+On the real engine; skipped where runsc cannot run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from gvisor_here import add_kernelspec, skip_without_runsc
+from live_server import LiveKernel, LiveServer, wait_until
+
+PRINTING = """
+import os, time
+n = 0
+while not os.path.exists({stop!r}):
+    n += 1
+    print(n, flush=True)
+    time.sleep(0.02)
+"""
+
+
+class PrintingCell:
+    """A cell that prints 1, 2, 3 ... until it is told to end, and all that the page saw of it."""
+
+    def __init__(self, kernel: LiveKernel) -> None:
+        self.kernel = kernel
+        self._stop = kernel.server.root / f"stop-{os.urandom(4).hex()}"
+        self.text, self.ended = "", False
+        self._request = kernel.send(PRINTING.format(stop=str(self._stop)))
+
+    def read_on(self) -> None:
+        """Until it has printed something that was not there before."""
+        before = self.text.count("\n")
+        self._read(lambda: self.text.count("\n") > before + 1)
+
+    def end(self) -> list[int]:
+        """Let it end; every number that it has printed."""
+        self._stop.touch()
+        self._read(lambda: self.ended)
+        return [int(line) for line in self.text.split()]
+
+    def _read(self, enough: Callable[[], bool]) -> None:
+        while not enough():
+            got = json.loads(self.kernel.connect().recv())
+            if (got.get("parent_header") or {}).get("msg_id") != self._request:
+                continue
+            if got["header"]["msg_type"] == "stream":
+                self.text += got["content"]["text"]
+            elif got["header"]["msg_type"] == "execute_reply":
+                assert got["content"]["status"] == "ok", got["content"]
+                self.ended = True
+
+
+@pytest.fixture(scope="module")
+def sandboxing(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> LiveServer:
+    """The server, with the pausable kernel installed."""
+    skip_without_runsc(tmp_path_factory.mktemp("state"))
+    add_kernelspec(server)
+    return server
+
+
+@pytest.fixture
+def open_kernel(sandboxing: LiveServer) -> Iterator[Callable[[], LiveKernel]]:
+    """Notebooks whose kernels live in sandboxes; ended afterwards."""
+    opened: list[LiveKernel] = []
+
+    def start() -> LiveKernel:
+        name = f"n{os.urandom(3).hex()}.ipynb"
+        opened.append(sandboxing.notebook(name, "python3-pausable"))
+        return opened[-1].ready()
+
+    yield start
+    for kernel in opened:
+        kernel.close()
+        sandboxing.client.delete(f"api/kernels/{kernel.id}")
+
+
+def rounds_of(kernels: list[LiveKernel], rounds: int) -> None:
+    """Pause and resume all of them at once, so many times, each in the middle of a cell."""
+    pids = [kernel.run("import os; x = os.urandom(4); print(os.getpid(), x)") for kernel in kernels]
+    cells = [PrintingCell(kernel) for kernel in kernels]
+    for _ in range(rounds):
+        for cell in cells:
+            cell.read_on()
+        for result in together(kernels, "pause", {"when": "now"}):
+            assert result["snapshot"] and result["released"]["ram"] > 10_000_000
+            assert result["checkpoint"] is None  # of the middle of a cell there is none
+            assert "There is no portable checkpoint of this kernel" in result["note"]
+        states = {kernel.status["state"] for kernel in kernels}
+        assert states == {"paused"}
+        for result in together(kernels, "resume", {}):
+            assert result["provenance"] == "restored"
+    for kernel, cell, pid in zip(kernels, cells, pids, strict=True):
+        cell.read_on()
+        numbers = cell.end()
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert kernel.run("print(os.getpid(), x)") == pid
+
+
+def together(kernels: list[LiveKernel], what: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of one operation on each, all begun before the first is waited for."""
+    asked = [kernel.ask(what, body)["id"] for kernel in kernels]
+    ended = [kernels[0].server.operation(operation) for operation in asked]
+    assert [each["error"] for each in ended] == [None] * len(kernels)
+    return [each["result"] for each in ended]
+
+
+def test_kernels_frozen_at_once_lose_and_double_no_line_of_their_cells(
+    open_kernel: Callable[[], LiveKernel],
+) -> None:
+    rounds_of([open_kernel() for _ in range(3)], rounds=3)
+
+
+@pytest.mark.soak
+def test_ten_kernels_are_paused_and_resumed_at_once(open_kernel: Callable[[], LiveKernel]) -> None:
+    rounds_of([open_kernel() for _ in range(10)], rounds=2)
+
+
+@pytest.mark.soak
+def test_no_line_is_lost_or_doubled_in_fifty_rounds(open_kernel: Callable[[], LiveKernel]) -> None:
+    rounds_of([open_kernel()], rounds=50)
