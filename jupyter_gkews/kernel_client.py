@@ -44,6 +44,8 @@ UNTRACKED_MESSAGE_TYPES = [MSG_REQUEST, MSG_REPLY, MSG_EVENT]
 
 #: Seconds for a reply on the control channel, which a kernel answers whatever it computes.
 CONTROL_TIMEOUT_S = 10.0
+#: Seconds for the preflight, which looks at every descriptor of every process of a sandbox.
+PREFLIGHT_TIMEOUT_S = 60.0
 #: Seconds after which a started kernel that has not said hello is given up on in a resume.
 HELLO_TIMEOUT_S = 120.0
 #: Seconds of proven idleness after which requests that never ended are no longer waited for.
@@ -290,7 +292,7 @@ class KernelClient:
 
     async def preflight(self) -> list[dict[str, str]]:
         """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
-        reply = await self._request("control", {"action": ACTION_PREFLIGHT}, CONTROL_TIMEOUT_S)
+        reply = await self._request("control", {"action": ACTION_PREFLIGHT}, PREFLIGHT_TIMEOUT_S)
         return list(reply.get("objections") or [])
 
     async def cancel(self, operation: str) -> None:

@@ -1,5 +1,5 @@
-"""What in this process gVisor cannot save: looked for before it is tried, for a try that fails
-ends the sandbox.
+"""What gVisor cannot save, in this process and its children: looked for before it is tried, for a
+try that fails ends the sandbox.
 
 Linux only, standard library only; changes nothing in the process.
 """
@@ -14,6 +14,8 @@ import stat
 
 #: Mounts that live inside the sandbox: their files are saved with it, also the deleted ones.
 INSIDE = ("/tmp", "/dev", "/run/gkews", "/proc", "/sys")
+#: Devices whose memory is no part of the sandbox.
+DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs", "/dev/vfio/")
 
 Objection = dict[str, str]
 
@@ -21,25 +23,49 @@ Objection = dict[str, str]
 def objections() -> list[Objection]:
     """What stands in the way of a snapshot: {"what", "reason", "hint"}, empty if nothing does."""
     fds = _open_fds()
-    return [*_deleted_files(fds), *_watched_tcp(fds)]
-
-
-def _open_fds() -> dict[int, str]:
-    """fd -> what /proc says it is."""
-    found = {}
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # the fd of this very listing is gone again
-            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+    found = [*_deleted_files(fds), *_devices(fds), *_watched_tcp(fds)]
+    for pid in _others():
+        fds = _open_fds(pid)
+        found += [*_deleted_files(fds, pid), *_devices(fds), *_may_watch_tcp(fds, pid)]
     return found
 
 
-def _deleted_files(fds: dict[int, str]) -> list[Objection]:
+def _others() -> list[str]:
+    """All other processes of the sandbox but its init, which is ours."""
+    pids = [name for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if int(pid) not in (1, os.getpid())]
+
+
+def _open_fds(pid: str = "self") -> dict[int, str]:
+    """fd -> what /proc says it is. Empty for a process that has ended."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # the fd of this very listing is gone again
+                found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+    return found
+
+
+def _devices(fds: dict[int, str]) -> list[Objection]:
+    """GPUs and the like: what they hold is no memory of the sandbox."""
+    return [
+        {
+            "what": path,
+            "reason": "this device is in use, and what it holds is not part of a snapshot",
+            "hint": "Move to the CPU what is on it and close it, or rest on the checkpoint.",
+        }
+        for path in sorted(set(fds.values()))
+        if path.startswith(DEVICES)
+    ]
+
+
+def _deleted_files(fds: dict[int, str], pid: str = "self") -> list[Objection]:
     """Open files of the host that have no name any more: nobody could open them again."""
     found = {}
     inside = {os.stat(path).st_dev for path in INSIDE if os.path.ismount(path)}
     for fd, link in fds.items():
         with contextlib.suppress(OSError):
-            status = os.fstat(fd)
+            status = os.stat(f"/proc/{pid}/fd/{fd}")
             path = link[: -len(" (deleted)")] if link.endswith(" (deleted)") else link
             if not stat.S_ISREG(status.st_mode) or status.st_dev in inside:
                 continue
@@ -82,6 +108,37 @@ def _watched_tcp(fds: dict[int, str]) -> list[Objection]:
                 }
             )
     return found
+
+
+def _may_watch_tcp(fds: dict[int, str], pid: str) -> list[Objection]:
+    """TCP sockets of a child that has an epoll set: whether it is watched, only the child could
+    tell."""
+    sets = [link for link in fds.values() if link.startswith("anon_inode:[eventpoll]")]
+    tcp = _tcp_inodes() if sets else set()
+    return [
+        {
+            "what": f"a TCP connection of the process {_name(pid)}",
+            "reason": "it has an event loop, and what such a one watches cannot be saved",
+            "hint": "End that process, or close its connection, then pause again.",
+        }
+        for link in fds.values()
+        if link in tcp
+    ][:1]
+
+
+def _tcp_inodes() -> set[str]:
+    """All TCP sockets of the sandbox, as the links of their descriptors name them."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as file:
+            found |= {f"socket:[{line.split()[9]}]" for line in file.readlines()[1:]}
+    return found
+
+
+def _name(pid: str) -> str:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return f"{file.read().strip()} ({pid})"
+    return pid
 
 
 def _is_tcp(fd: int) -> bool:

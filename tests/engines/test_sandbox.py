@@ -14,7 +14,6 @@ import psutil
 import pytest
 
 from jupyter_gkews.errors import GkewsError
-from jupyter_gkews.kernel import preflight
 
 LIVE = """
 import os, threading, time, socket, subprocess, tempfile
@@ -139,31 +138,3 @@ async def test_the_end_leaves_no_process(sandboxed_kernel: Any) -> None:
         assert len(pids) >= 2
         await kernel.run("import subprocess; p = subprocess.Popen(['sleep', '1000'])")
     assert not any(psutil.pid_exists(pid) for pid in pids)
-
-
-PREFLIGHT = """
-import importlib.util as u
-spec = u.spec_from_file_location('preflight', {file!r}); pre = u.module_from_spec(spec); spec.loader.exec_module(pre)
-print(*(o['what'] for o in pre.objections()), sep='\\n')
-"""
-
-
-async def test_the_preflight_names_what_cannot_be_saved(
-    sandboxed_kernel: Any, tmp_path: Path
-) -> None:
-    look = PREFLIGHT.format(file=preflight.__file__)
-    async with sandboxed_kernel() as kernel:
-        gone = kernel.folder / "gone.txt"
-        assert await kernel.run(look) == ""
-        await kernel.run(
-            "import os, asyncio, tempfile\n"
-            f"f = open({str(gone)!r}, 'w'); os.unlink({str(gone)!r}); t = tempfile.TemporaryFile()\n"
-            "server = await asyncio.start_server(lambda r, w: None, '127.0.0.1', 8123)"
-        )
-        said = await kernel.run(look)
-        assert said.split("\n") == [str(gone), "the server on 127.0.0.1:8123"], said
-        await kernel.run("f.close(); server.close(); await server.wait_closed()")
-        assert await kernel.run(look) == ""
-        await kernel.sandbox.freeze(tmp_path / "image")
-        await kernel.sandbox.restore(tmp_path / "image")
-        assert await kernel.run("print(1)") == "1"

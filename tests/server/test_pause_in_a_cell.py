@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from gvisor_here import add_kernelspec, skip_without_runsc
-from live_server import LiveKernel, LiveServer, wait_until
+from live_server import DEADLINE_S, LiveKernel, LiveServer, wait_until
 
 PRINTING = """
 import os, time
@@ -24,40 +21,43 @@ n = 0
 while not os.path.exists({stop!r}):
     n += 1
     print(n, flush=True)
-    time.sleep(0.02)
+    time.sleep(0.05)
 """
 
 
 class PrintingCell:
-    """A cell that prints 1, 2, 3 ... until it is told to end, and all that the page saw of it."""
+    """A cell that prints 1, 2, 3 ... until it is told to end, and all that the page saw of it.
+
+    It is read all the time: a page that reads late does not answer the server's pings.
+    """
 
     def __init__(self, kernel: LiveKernel) -> None:
-        self.kernel = kernel
         self._stop = kernel.server.root / f"stop-{os.urandom(4).hex()}"
-        self.text, self.ended = "", False
+        self._kernel, self.text = kernel, ""
         self._request = kernel.send(PRINTING.format(stop=str(self._stop)))
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
-    def read_on(self) -> None:
+    def wait_for_more(self) -> None:
         """Until it has printed something that was not there before."""
-        before = self.text.count("\n")
-        self._read(lambda: self.text.count("\n") > before + 1)
+        before = len(self.text)
+        wait_until(lambda: len(self.text) > before, "it goes on printing")
 
     def end(self) -> list[int]:
         """Let it end; every number that it has printed."""
         self._stop.touch()
-        self._read(lambda: self.ended)
+        self._reader.join(DEADLINE_S)
         return [int(line) for line in self.text.split()]
 
-    def _read(self, enough: Callable[[], bool]) -> None:
-        while not enough():
-            got = json.loads(self.kernel.connect().recv())
+    def _read(self) -> None:
+        ended = False
+        while not ended:
+            got = json.loads(self._kernel.connect().recv())
             if (got.get("parent_header") or {}).get("msg_id") != self._request:
                 continue
             if got["header"]["msg_type"] == "stream":
                 self.text += got["content"]["text"]
-            elif got["header"]["msg_type"] == "execute_reply":
-                assert got["content"]["status"] == "ok", got["content"]
-                self.ended = True
+            ended = got["content"].get("execution_state") == "idle"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def rounds_of(kernels: list[LiveKernel], rounds: int) -> None:
     cells = [PrintingCell(kernel) for kernel in kernels]
     for _ in range(rounds):
         for cell in cells:
-            cell.read_on()
+            cell.wait_for_more()
         for result in together(kernels, "pause", {"when": "now"}):
             assert result["snapshot"] and result["released"]["ram"] > 10_000_000
             assert result["checkpoint"] is None  # of the middle of a cell there is none
@@ -100,7 +100,7 @@ def rounds_of(kernels: list[LiveKernel], rounds: int) -> None:
         for result in together(kernels, "resume", {}):
             assert result["provenance"] == "restored"
     for kernel, cell, pid in zip(kernels, cells, pids, strict=True):
-        cell.read_on()
+        cell.wait_for_more()
         numbers = cell.end()
         assert numbers == list(range(1, len(numbers) + 1))
         assert kernel.run("print(os.getpid(), x)") == pid
