@@ -43,7 +43,7 @@ async def test_what_lives_in_a_process_goes_on_after_a_freeze(
 
 
 async def a_file_that_vanished_is_missed_and_put_back(kernel: Any, image: Path) -> None:
-    """A file that is open and goes while the sandbox lies frozen: back in its place, all is well."""
+    """An open file that goes while the sandbox lies frozen; back in its place, all is well."""
     note = kernel.folder / "vanishes.txt"
     note.write_text("0123456789")
     await kernel.run(f"vanishing = open({str(note)!r}); vanishing.read(4)")
