@@ -24,7 +24,7 @@ from .engines.registry import engines_of
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
-from .launching import LaunchSettings
+from .launching import LaunchSettings, sandbox_sockets
 from .lifecycle.announcer import Announcer
 from .lifecycle.context import Context, Settings
 from .lifecycle.records import PausedRecords
@@ -35,6 +35,7 @@ from .settings_language import translate_settings
 if TYPE_CHECKING:
     from .kernel.checkpoint.manifest import Manifest
     from .kernel.checkpoint.store import CheckpointStore
+    from .sandboxed_server import SandboxedServer
 
 PROVISIONER = "gkews-provisioner"
 #: A browser waits at most so long (seconds) for the paused kernels to be taken over.
@@ -198,6 +199,7 @@ class GkewsApp(ExtensionApp):
 
     serverapp: ServerApp
     log: logging.Logger
+    _sandboxed: SandboxedServer | None = None
 
     @default("store_dir")
     def _default_store_dir(self) -> str:
@@ -257,6 +259,7 @@ class GkewsApp(ExtensionApp):
         self._count_paused_as_idle()
         if self.adopt_paused:
             self._adopt_soon()
+        self._answer_the_sandbox(launch)
         server.io_loop.add_callback(self.lifecycle.sweep_soon)
 
     def initialize_handlers(self) -> None:
@@ -272,6 +275,21 @@ class GkewsApp(ExtensionApp):
         """End what runs, within stop_timeout; paused kernels wait for the next server."""
         await self.lifecycle.stop(self.stop_timeout)
         self.lifecycle.close()
+        if self._sandboxed is not None:
+            self._sandboxed.close()
+
+    def _answer_the_sandbox(self, launch: LaunchSettings) -> None:
+        """In a server that lives in a sandbox of ours: kernels that can be frozen, and answers for
+        whoever runs the sandbox."""
+        launch.sockets = sandbox_sockets()
+        if launch.sockets is None:
+            return
+        from .sandboxed_server import SandboxedServer, watch_by_poll
+
+        server: Any = self.serverapp
+        watch_by_poll(server.io_loop.asyncio_loop)
+        self._sandboxed = SandboxedServer(self.lifecycle, server.server_info, self.log)
+        server.io_loop.add_callback(self._sandboxed.start, launch.sockets)
 
     def _register_events(self) -> None:
         logger = self.serverapp.event_logger

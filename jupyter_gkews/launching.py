@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .kernel import startup
+from .kernel import sandboxed, startup
 from .kernel.protocol import (
     CHECKPOINTED_FILES,
     ENV_RUN_DIR,
@@ -27,6 +27,13 @@ from .kernel.protocol import (
     RestoreOrder,
     write_json,
 )
+
+#: In the environment of everything in a sandbox that holds a whole server: its folder for unix
+#: sockets.
+ENV_SOCKETS = "JUPYTER_GKEWS_SANDBOX"
+#: Where a sandbox keeps IPython's history: on its own tmpfs, so that a second life of an image
+#: meets the file that it left.
+HISTORY = "/tmp/gkews-history.sqlite"
 
 
 @dataclass
@@ -62,6 +69,8 @@ class LaunchSettings:
     notebook_of: Callable[[str], str | None] = lambda kernel_id: None
     folders: list[str] = field(default_factory=list)
     """Where users work, besides their home: a sandbox sees edits made outside only there."""
+    sockets: Path | None = None
+    """The whole server lives in a sandbox of ours, which has this folder for unix sockets."""
 
 
 def write_launch(run_dir: Path, launch: Launch) -> None:
@@ -81,6 +90,21 @@ def bring_kernel_side(env: dict[str, str], run_dir: Path) -> None:
     if env.get("PYTHONSTARTUP"):
         env[ENV_USER_STARTUP] = env["PYTHONSTARTUP"]
     env["PYTHONSTARTUP"] = startup.__file__
+
+
+def sandbox_sockets() -> Path | None:
+    """The folder of the sandbox's sockets; None for a server that lives in none of ours."""
+    found = os.environ.get(ENV_SOCKETS)
+    return Path(found) if found and os.path.isdir(found) else None
+
+
+def freezable(command: list[str], sockets: str) -> list[str]:
+    """The command of an ipykernel through our start file, so that gVisor can freeze it; others
+    as they are. Its history is the sandbox's own."""
+    if command[1:3] != ["-m", "ipykernel_launcher"]:
+        return command
+    changed = [command[0], sandboxed.__file__, sockets, *command[3:]]
+    return [*changed, f"--HistoryManager.hist_file={HISTORY}"]
 
 
 def pure_python_path() -> list[str]:

@@ -27,6 +27,7 @@ from .launching import (
     PausedProcess,
     StoppedProcess,
     bring_kernel_side,
+    freezable,
     pure_python_path,
     write_launch,
 )
@@ -165,6 +166,9 @@ class PausableProvisioner(LocalProvisioner):
 
     async def start_process(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the process of a launch that was prepared."""
+        settings = self.settings
+        if settings is not None and settings.sockets is not None:
+            cmd = freezable(cmd, str(settings.sockets))
         return await super().launch_kernel(cmd, **kwargs)
 
     def pids(self) -> set[int]:

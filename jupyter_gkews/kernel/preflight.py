@@ -11,29 +11,38 @@ import os
 import select
 import socket
 import stat
+from collections.abc import Collection
 
 #: Mounts that live inside the sandbox: their files are saved with it, also the deleted ones.
-INSIDE = ("/tmp", "/dev", "/run/gkews", "/proc", "/sys")
+INSIDE = ("/tmp", "/dev", "/proc", "/sys")
 #: Devices whose memory is no part of the sandbox.
 DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs", "/dev/vfio/")
+#: Set where a whole server lives in the sandbox: it asks all of its kernels.
+WHOLE_SERVER = "JUPYTER_GKEWS_SANDBOX"
 
 Objection = dict[str, str]
 
 
-def objections() -> list[Objection]:
-    """What stands in the way of a snapshot: {"what", "reason", "hint"}, empty if nothing does."""
+def objections(asked: Collection[int] | None = None) -> list[Objection]:
+    """What stands in the way of a snapshot: {"what", "reason", "hint"}, empty if nothing does.
+
+    `asked`: the other processes that are asked themselves. None: all others are looked at from
+    here, unless a whole server does that.
+    """
     fds = _open_fds()
     found = [*_deleted_files(fds), *_devices(fds), *_watched_tcp(fds)]
-    for pid in _others():
+    if asked is None and os.environ.get(WHOLE_SERVER):
+        return found
+    for pid in _others(asked or ()):
         fds = _open_fds(pid)
         found += [*_deleted_files(fds, pid), *_devices(fds), *_may_watch_tcp(fds, pid)]
     return found
 
 
-def _others() -> list[str]:
-    """All other processes of the sandbox but its init, which is ours."""
+def _others(asked: Collection[int]) -> list[str]:
+    """All other processes of the sandbox but its init, which is ours, and those that are asked."""
     pids = [name for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in pids if int(pid) not in (1, os.getpid())]
+    return [pid for pid in pids if int(pid) not in (1, os.getpid(), *asked)]
 
 
 def _open_fds(pid: str = "self") -> dict[int, str]:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...errors import GkewsError
 from . import guest, outward
 from .runsc import id_mappings, namespaces
 
-#: Where the kernel's unix sockets lie, inside.
-SOCKETS = "/run/gkews"
+#: Where the unix sockets lie, inside: on the sandbox's own tmpfs.
+SOCKETS = "/tmp/.gkews"
 #: Port of the way out, on the loopback inside, where nothing else is.
 PROXY_PORT = 3128
+#: Where a sandbox can have files of its own; the second only if something is placed there.
+TMPFS = ("/tmp", "/run")
 CAPABILITIES = ["CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"]
 
 
@@ -34,6 +37,9 @@ class Plan:
     binds: list[str] = field(default_factory=list)
     proxy: bool = False
     """Whether programs inside have a way out, by an HTTP proxy."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Path inside -> file or folder outside that stands there. The path is one that this machine
+    has, too, or lies below one of TMPFS: nothing is made outside for it."""
 
 
 def write(folder: Path, plan: Plan) -> None:
@@ -44,6 +50,7 @@ def write(folder: Path, plan: Plan) -> None:
         "cwd": plan.cwd,
         "env": {**plan.env, **(outward.environment(PROXY_PORT) if plan.proxy else {})},
         "sockets": SOCKETS,
+        "links": dict(_links(plan)),
         "proxy_port": PROXY_PORT if plan.proxy else 0,
     }
     _write(folder / "orders.json", orders)
@@ -76,21 +83,60 @@ def _spec(folder: Path, plan: Plan) -> dict[str, Any]:
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]},
-            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"},
-            {"destination": SOCKETS, "type": "tmpfs", "source": "tmpfs"},
+            *({"destination": path, "type": "tmpfs", "source": "tmpfs"} for path in _tmpfs(plan)),
             *(
                 {
-                    "destination": path,
+                    "destination": inside,
                     "type": "bind",
-                    "source": path,
+                    "source": outside,
                     "options": ["rbind", "rw"],
                 }
-                for path in outermost([*plan.binds, str(folder), *_hidden_by_tmp(plan)])
+                for inside, outside in _binds(folder, plan)
             ),
         ],
         "linux": {"namespaces": namespaces(), **id_mappings()},
     }
     return spec
+
+
+def _links(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What is placed on a tmpfs, as a symbolic link that the guest makes.
+
+    Raises GkewsError (`bad_request`) for a path that would have to be made outside first.
+    """
+    for inside, outside in plan.places.items():
+        if not os.path.exists(outside):
+            raise GkewsError("bad_request", f"{outside} is not there.", "Nothing was started.")
+        if _on_tmpfs(inside):
+            yield os.path.realpath(inside), os.path.realpath(outside)
+        elif not os.path.exists(inside):
+            raise GkewsError(
+                "bad_request",
+                f"{inside} does not exist on this machine, and a sandbox makes no files there.",
+                f"Nothing was started. Choose a path below {' or '.join(TMPFS)}, or make it.",
+            )
+
+
+def _on_tmpfs(inside: str) -> bool:
+    return os.path.realpath(inside).startswith(tuple(f"{path}/" for path in TMPFS))
+
+
+def _tmpfs(plan: Plan) -> list[str]:
+    if any(os.path.realpath(inside).startswith("/run/") for inside in plan.places):
+        return list(TMPFS)
+    return ["/tmp"]
+
+
+def _binds(folder: Path, plan: Plan) -> list[tuple[str, str]]:
+    """(inside, outside): folders at their own place, then what stands in another's."""
+    linked = [outside for inside, outside in plan.places.items() if _on_tmpfs(inside)]
+    own = outermost([*plan.binds, str(folder), *linked, *_hidden_by_tmp(plan)])
+    placed = [
+        (os.path.realpath(inside), os.path.realpath(outside))
+        for inside, outside in plan.places.items()
+        if not _on_tmpfs(inside)
+    ]
+    return [*((path, path) for path in own), *placed]
 
 
 def _hidden_by_tmp(plan: Plan) -> list[str]:

@@ -25,7 +25,7 @@ WINDOW = 1 << 20
 PIECE = 1 << 16
 
 # Frames. Streams are numbered by who opens them: the host even, the guest odd.
-OPEN = 1  # payload: what to connect to ("shell" ..., or "proxy")
+OPEN = 1  # payload: what to connect to: a unix socket's name, "tcp:8888", or "proxy"
 DATA = 2
 CLOSE = 3  # no more data in this direction and none wanted
 TAKEN = 4  # payload: 4 bytes, how many bytes of data were taken
@@ -37,6 +37,7 @@ STARTED = 9  # payload: the kernel's pid inside
 EXITED = 10  # payload: 4 bytes signed, its status as subprocess has it
 OUTPUT = 11  # payload: what the kernel wrote to stdout or stderr
 END = 12  # host: end everything
+EOF = 13  # host: the client sends no more, and still reads
 
 
 def frame(kind: int, stream: int = 0, payload: bytes = b"") -> bytes:
@@ -74,6 +75,7 @@ class Stream:
         self.sock = sock
         self.waiting = bytearray()  # from the host, not yet written to the socket
         self.credit = WINDOW  # bytes that we may still send to the host
+        self.ending = False  # the client has sent all it will
 
 
 class Guest:
@@ -96,6 +98,7 @@ class Guest:
             os.set_blocking(fd, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        self.prepare()
         self.start_kernel()
         self.listen()
         while True:
@@ -111,6 +114,8 @@ class Guest:
                 events = select.POLLIN if stream.credit > 0 else 0
                 if stream.waiting:
                     events |= select.POLLOUT
+                if not events:  # else a socket that was hung up would wake us again and again
+                    continue
                 poll.register(stream.sock, events)
                 by_fd[stream.sock.fileno()] = number
             for fd, events in poll.poll():
@@ -125,6 +130,13 @@ class Guest:
                     self.accept()
                 elif by_fd.get(fd) in self.streams:
                     self.serve(by_fd[fd], events)
+
+    def prepare(self) -> None:
+        """The folder of the sockets, and links to what lies elsewhere outside: all on tmpfs."""
+        os.makedirs(self.orders["sockets"], mode=0o700, exist_ok=True)
+        for inside, outside in self.orders.get("links", {}).items():
+            os.makedirs(os.path.dirname(inside), exist_ok=True)
+            os.symlink(outside, inside)
 
     # ---- the kernel ----
 
@@ -205,6 +217,9 @@ class Guest:
             elif kind == DATA and stream in self.streams:
                 self.streams[stream].waiting += payload
                 self.serve(stream, select.POLLOUT)
+            elif kind == EOF and stream in self.streams:
+                self.streams[stream].ending = True
+                self.serve(stream, select.POLLOUT)
             elif kind == TAKEN and stream in self.streams:
                 self.streams[stream].credit += int.from_bytes(payload, "big")
             elif kind == CLOSE and stream in self.streams:
@@ -239,10 +254,15 @@ class Guest:
     # ---- streams ----
 
     def open(self, number: int, what: str) -> None:
-        """Connect to one of the kernel's sockets for a client of the host's."""
-        sock = socket.socket(socket.AF_UNIX)
+        """Connect to a socket inside for a client of the host's."""
+        to_port = what.startswith("tcp:")
+        sock = socket.socket(socket.AF_INET if to_port else socket.AF_UNIX)
         try:
-            sock.connect(f"{self.orders['sockets']}/{what}")
+            if to_port:
+                sock.connect(("127.0.0.1", int(what[4:])))
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            else:
+                sock.connect(f"{self.orders['sockets']}/{what}")
         except OSError:
             sock.close()
             self.say(CLOSE, number)
@@ -280,6 +300,9 @@ class Guest:
                 sent = stream.sock.send(stream.waiting[: 1 << 18])
                 del stream.waiting[:sent]
                 self.say(TAKEN, number, sent.to_bytes(4, "big"))
+            if stream.ending and not stream.waiting:
+                stream.ending = False
+                stream.sock.shutdown(socket.SHUT_WR)
             if events & (select.POLLIN | select.POLLHUP | select.POLLERR) and stream.credit > 0:
                 data = stream.sock.recv(min(PIECE, stream.credit))
                 if not data:

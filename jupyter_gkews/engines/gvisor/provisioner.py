@@ -16,18 +16,15 @@ from jupyter_client.connect import KernelConnectionInfo
 from traitlets import Enum, List, Unicode
 
 from ...errors import GkewsError
-from ...kernel import sandboxed
 from ...kernel.protocol import HELLO_FILE, read_json, write_json
 from ...kernel_process import KernelProcess
+from ...launching import freezable
 from ...provisioning import PausableProvisioner
 from . import bundle
 from .outward import Outward
 from .runsc import Runsc
 from .sandbox import CHANNELS, Sandbox
 
-#: Where the sandbox keeps IPython's history: on its own tmpfs, so that a second life of an image
-#: meets the file that it left.
-HISTORY = "/tmp/gkews-history.sqlite"
 #: In the sandbox's folder: the kernel's own connection file, and what a restore must know.
 CONNECTION_FILE = "connection.json"
 FROZEN_FILE = "frozen.json"
@@ -193,9 +190,7 @@ class SandboxProvisioner(PausableProvisioner):
         write_json(file, inside)
         outside = getattr(self.parent, "connection_file", "")
         command = [str(file) if part == outside else part for part in cmd]
-        if command[1:3] == ["-m", "ipykernel_launcher"]:
-            command[1:3] = [sandboxed.__file__, bundle.SOCKETS]
-        return [*command, f"--HistoryManager.hist_file={HISTORY}"]
+        return freezable(command, bundle.SOCKETS)
 
     def _binds(self, cwd: str) -> list[str]:
         settings = self.settings

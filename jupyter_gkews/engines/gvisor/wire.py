@@ -16,8 +16,10 @@ from typing import Any
 from . import guest
 from .guest import Frames, frame
 
-#: Bytes for one client's socket above which its stream is not acknowledged any more.
-HIGH = 1 << 20
+#: Seconds without a byte after which a client is taken to wait for nothing, when all shall end.
+QUIET_S = 0.15
+#: Begins the channel of a TCP port inside: "tcp:8888".
+TO_PORT = "tcp:"
 
 
 class Connection(asyncio.Protocol):
@@ -29,17 +31,23 @@ class Connection(asyncio.Protocol):
         self.stream = 0
         self.credit = guest.WINDOW
         self.unacknowledged = 0
+        self.moved = 0.0  # when the last byte came or went, on the loop's clock
         self._transport: asyncio.Transport | None = None
         self._full = False
+        self._ended = False  # no more bytes of the client go inside
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self.moved = asyncio.get_running_loop().time()
         self._wire.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Pass it on, never more than the guest has taken."""
+        if self._ended:
+            return
+        self.moved = asyncio.get_running_loop().time()
         for start in range(0, len(data), guest.PIECE):
             self._wire.send(guest.DATA, self.stream, data[start : start + guest.PIECE])
         self.credit -= len(data)
@@ -47,7 +55,7 @@ class Connection(asyncio.Protocol):
 
     def flow(self) -> None:
         """Read from the client only while the guest keeps up and is not frozen."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing() or self._ended:
             return
         if self.credit > 0 and not self._wire.frozen:
             self._transport.resume_reading()
@@ -56,6 +64,7 @@ class Connection(asyncio.Protocol):
 
     def deliver(self, data: bytes) -> None:
         """Bytes from inside."""
+        self.moved = asyncio.get_running_loop().time()
         if self._transport is not None:
             self._transport.write(data)
         self.unacknowledged += len(data)
@@ -77,8 +86,23 @@ class Connection(asyncio.Protocol):
             self._wire.send(guest.TAKEN, self.stream, self.unacknowledged.to_bytes(4, "big"))
             self.unacknowledged = 0
 
+    def eof_received(self) -> bool:
+        """The client sends no more; whether it may still read: a kernel's clients never do."""
+        if not self.channel.startswith(TO_PORT):
+            return False
+        self.end()
+        return True
+
+    def end(self) -> None:
+        """Nothing more of the client's goes inside; what comes from there is still delivered."""
+        if not self._ended:
+            self._ended = True
+            if self._transport is not None:
+                self._transport.pause_reading()
+            self._wire.send(guest.EOF, self.stream)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """The client has gone, or has got everything."""
         self._transport = None
         self._wire.closed(self)
 
@@ -160,8 +184,10 @@ class Wire:
         self.started = asyncio.Event()
         self.paused = asyncio.Event()
         self.gone = asyncio.Event()
+        self.ended = asyncio.Event()  # the kernel inside, or the whole sandbox
         self._on_output = on_output
         self._connections: dict[int, Connection | Inward] = {}
+        self._clients: set[Connection] = set()  # also those whose stream has ended already
         self._outward = serve
         self._serving: set[asyncio.Task[None]] = set()
         self._pending: list[bytes] = []
@@ -172,12 +198,36 @@ class Wire:
 
     # ---- ports ----
 
-    async def listen(self, ip: str, ports: dict[int, str]) -> None:
-        """Serve each port with the channel that it stands for. Raises OSError."""
+    async def listen(self, ip: str, ports: dict[int, str]) -> list[int]:
+        """Serve each port with the channel that it stands for; the ports, where 0 is any that is
+        free. Raises OSError."""
         loop = asyncio.get_running_loop()
+        bound = []
         for port, channel in ports.items():
             server = await loop.create_server(partial(Connection, self, channel), ip, port)
             self._servers.append(server)
+            bound.append(int(server.sockets[0].getsockname()[1]))
+        return bound
+
+    def stop_listening(self) -> None:
+        """Serve no new clients."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+
+    async def see_off(self, timeout_s: float) -> bool:
+        """Serve no new clients, and let those that are here get what was meant for them: each is
+        ended once nothing moves, all of them after half the time. Whether all have gone."""
+        self.stop_listening()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while self._clients and loop.time() < began + timeout_s:
+            late = loop.time() > began + timeout_s / 2
+            for connection in self._clients:
+                if late or loop.time() - connection.moved > QUIET_S:
+                    connection.end()
+            await asyncio.sleep(0.01)
+        return not self._clients
 
     def hang_up(self) -> None:
         """Close every client's connection: what it spoke with is gone."""
@@ -188,10 +238,8 @@ class Wire:
 
     async def close(self) -> None:
         """Stop serving and hang up on everybody."""
-        for server in self._servers:
-            server.close()
+        self.stop_listening()
         self.hang_up()
-        self._servers.clear()
         for task in list(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
@@ -210,11 +258,13 @@ class Wire:
         connection.stream = self._next
         self._next += 2
         self._connections[connection.stream] = connection
+        self._clients.add(connection)
         self.send(guest.OPEN, connection.stream, connection.channel.encode())
         connection.flow()
 
     def closed(self, connection: Connection) -> None:
         """A client went."""
+        self._clients.discard(connection)
         if self._connections.pop(connection.stream, None) is not None:
             self.send(guest.CLOSE, connection.stream)
 
@@ -228,6 +278,7 @@ class Wire:
         self.gone.clear()
         self.started.clear()
         self.paused.clear()
+        self.ended.clear()
         self.exited = None
         self._stdin = stdin
         if resume is not None:
@@ -291,6 +342,7 @@ class Wire:
                     self._serve(*got)
         finally:
             self.gone.set()
+            self.ended.set()
 
     def _serve(self, kind: int, stream: int, payload: bytes) -> None:
         connection = self._connections.get(stream)
@@ -311,6 +363,7 @@ class Wire:
                 self._thaw()
         elif kind == guest.EXITED:
             (self.exited,) = struct.unpack("!i", payload)
+            self.ended.set()
         elif kind == guest.OUTPUT:
             self._on_output(payload)
         elif kind == guest.PAUSED:

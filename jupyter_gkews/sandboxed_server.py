@@ -1,0 +1,159 @@
+"""The half of the extension that is there when the whole server lives in a sandbox.
+
+Answers whoever runs the sandbox on a unix socket that only they can reach: what stands in the way
+of a snapshot, checkpoints first, and hanging up so that no output is lost. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import selectors
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+
+from .errors import GkewsError
+from .kernel import preflight
+from .lifecycle.requests import PauseRequest
+from .lifecycle.service import Lifecycle
+
+#: The socket of this module, there.
+SOCKET = "server"
+#: WebSocket close code: the server goes away.
+GOING_AWAY = 1001
+
+Answer = dict[str, Any]
+
+
+def watch_by_poll(loop: asyncio.AbstractEventLoop) -> None:
+    """Let `loop` watch its sockets with poll: gVisor cannot save a TCP socket in an epoll set.
+
+    The loop is made before any extension is asked, so its selector is exchanged.
+    """
+    inside: Any = loop
+    before = getattr(inside, "_selector", None)
+    if before is None or isinstance(before, selectors.PollSelector):
+        return
+    after = selectors.PollSelector()
+    for key in list(before.get_map().values()):
+        after.register(key.fileobj, key.events, key.data)
+    inside._selector = after
+    before.close()
+
+
+class SandboxedServer:
+    """Answers one JSON line a connection: {"do": action} -> {...} or {"error": {...}}."""
+
+    def __init__(
+        self, lifecycle: Lifecycle, info: Callable[[], dict[str, Any]], log: logging.Logger
+    ) -> None:
+        self._lifecycle, self._info, self._log = lifecycle, info, log
+        self._server: asyncio.Server | None = None
+
+    async def start(self, folder: Path) -> None:
+        """Listen in `folder`."""
+        path = folder / SOCKET
+        path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, path)
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(OSError, ValueError):
+                asked = json.loads(await reader.readline())
+                writer.write(json.dumps(await self._answer(asked)).encode() + b"\n")
+                await writer.drain()
+        finally:
+            writer.close()
+
+    async def _answer(self, asked: dict[str, Any]) -> Answer:
+        actions = {
+            "info": self._tell,
+            "checkpoint": self._checkpoint,
+            "preflight": self._preflight,
+            "hang_up": self._hang_up,
+        }
+        try:
+            return await actions[asked["do"]](asked)
+        except GkewsError as error:
+            return {"error": error.to_json()}
+        except Exception as error:
+            self._log.exception("The sandbox could not be answered")
+            return {"error": GkewsError("internal", f"{type(error).__name__}: {error}").to_json()}
+
+    async def _tell(self, asked: dict[str, Any]) -> Answer:
+        """{"url", "token", "port", "base_url", "root_dir" ...}: as the server's info file."""
+        del asked
+        return {"info": self._info()}
+
+    async def _checkpoint(self, asked: dict[str, Any]) -> Answer:
+        """Write a checkpoint of every idle kernel.
+
+        {"written": [{"kernel", "checkpoint"}], "left": [{"kernel", "path", "why"}]}: those that are
+        left go on with the snapshot alone.
+        """
+        began, written, left = [], [], []
+        for kernel in self._lifecycle.kernels():
+            about = {"kernel": kernel["id"], "path": kernel["path"]}
+            if kernel["state"] == "paused":
+                continue
+            why = kernel["why_not"]["message"] if kernel["why_not"] else ""
+            if not why:
+                try:
+                    request = PauseRequest(when="now", timeout_s=float(asked.get("idle_s", 1.0)))
+                    began.append((about, self._lifecycle.checkpoint(kernel["id"], request)))
+                    continue
+                except GkewsError as error:
+                    why = error.message
+            left.append({**about, "why": why})
+        for about, operation in began:
+            while operation.finished is None:
+                await asyncio.sleep(0.02)
+            if operation.error is None and operation.result is not None:
+                written.append({**about, "checkpoint": operation.result.checkpoint})
+            else:
+                left.append({**about, "why": operation.error.message if operation.error else ""})
+        return {"written": written, "left": left}
+
+    async def _preflight(self, asked: dict[str, Any]) -> Answer:
+        """{"objections": [{"what", "reason", "hint"}], "unasked": [paths or ids]}."""
+        del asked
+        found = preflight.objections()
+        unasked = []
+        for entry in self._lifecycle.roster.all():
+            if entry.state == "paused":
+                continue
+            name = self._lifecycle.roster.describe(entry.id)["path"] or entry.id
+            try:
+                on = self._lifecycle.roster.subject(entry.id)
+                told = await on.talk.preflight()
+            except (GkewsError, asyncio.TimeoutError):
+                unasked.append(name)
+                continue
+            found += [{**each, "what": f"{each['what']} ({name})"} for each in told]
+        return {"objections": found, "unasked": unasked}
+
+    async def _hang_up(self, asked: dict[str, Any]) -> Answer:
+        """Close the browsers' kernel sockets; {"closed": how many}.
+
+        In one turn of the loop the server begins to keep what the kernel says for the last client
+        of each, as it does whenever a connection is lost: a message was either sent before, or it
+        is kept and sent when the same client is back.
+        """
+        del asked
+        connections = list(ZMQChannelsWebsocketConnection._open_sockets)
+        for connection in connections:
+            handler = connection.websocket_handler
+            connection.disconnect()
+            handler.on_close = lambda: None  # it would disconnect a second time
+            handler.close(GOING_AWAY, "The server is paused.")
+        return {"closed": len(connections)}
