@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import __version__, sandbox_commands, store_commands
+from . import __version__, sandbox_commands, server_sandbox_commands, store_commands
 from .errors import GkewsError
 from .kernel.display import how_compressed, how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
@@ -25,7 +25,9 @@ POLL_S = 0.2
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit code."""
+    argv, words = server_sandbox_commands.arguments(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(argv)
+    options.words = words
     among: list[Server] = []
     try:
         among = servers(options.url, options.token, none_is_fine=options.without_server)
@@ -387,6 +389,7 @@ def _parser() -> argparse.ArgumentParser:
     add("survives", survives, "show what a pause would keep, rebuild and lose", kernel)
     store_commands.add_to(add)
     sandbox_commands.add_to(add)
+    server_sandbox_commands.add_to(add, common)
     return parser
 
 

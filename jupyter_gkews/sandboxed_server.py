@@ -152,7 +152,7 @@ class SandboxedServer:
         del asked
         connections = list(ZMQChannelsWebsocketConnection._open_sockets)
         for connection in connections:
-            handler = connection.websocket_handler
+            handler: Any = connection.websocket_handler
             connection.disconnect()
             handler.on_close = lambda: None  # it would disconnect a second time
             handler.close(GOING_AWAY, "The server is paused.")

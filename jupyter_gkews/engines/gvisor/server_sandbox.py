@@ -27,8 +27,8 @@ from .sandbox import Sandbox
 from .wire import TO_PORT, Connection
 
 #: Seconds until the server inside must answer after its start, and after a resume.
-STARTS_S = 120.0
-WAKES_S = 60.0
+STARTS_S = 300.0
+WAKES_S = 120.0
 #: Seconds for a question to the extension inside, and for checkpoints of its kernels.
 ANSWERS_S = 30.0
 CHECKPOINTS_S = 600.0
@@ -254,9 +254,7 @@ class ServerSandbox:
     async def _listen(self, ip: str, port: int) -> None:
         assert self._sandbox is not None
         try:
-            (self.port,) = await self._sandbox.wire.listen(
-                ip, {port: f"{TO_PORT}{self.plan.port}"}
-            )
+            (self.port,) = await self._sandbox.wire.listen(ip, {port: f"{TO_PORT}{self.plan.port}"})
         except OSError as error:
             raise GkewsError(
                 "bad_request",
@@ -289,7 +287,11 @@ class ServerSandbox:
             [os.path.abspath(program), *self.plan.command[1:]],
             self.plan.cwd,
             {**env, **own},
-            [folder for folder in (self.plan.cwd, *self.plan.binds) if os.path.isdir(folder)],
+            [
+                path
+                for path in (self.plan.cwd, self.plan.store, *self.plan.binds)
+                if path and os.path.isdir(path)
+            ],
             proxy=self.plan.network == "proxy",
             places=self.plan.places,
         )

@@ -1,0 +1,262 @@
+"""A whole Jupyter server in one sandbox: paused from outside, its kernels go on as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from live_server import EXTENSIONS
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+from jupyter_gkews.engines.gvisor.runsc import Runsc
+from jupyter_gkews.engines.gvisor.server_sandbox import ServerPlan, ServerSandbox
+from jupyter_gkews.errors import GkewsError
+
+TOKEN = "a-token-of-the-tests"
+
+
+class Page:
+    """A browser's kernel websocket, which comes back with the same session."""
+
+    def __init__(self, server: OneServer, kernel: str) -> None:
+        self._server, self._kernel = server, kernel
+        self._session = uuid.uuid4().hex
+        self._socket: WebSocketClientConnection | None = None
+        self.lines: list[str] = []
+        self.idle: set[str] = set()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def connect(self) -> None:
+        self.close()
+        port = self._server.sandbox.port
+        self._socket = await websocket_connect(
+            f"ws://127.0.0.1:{port}/api/kernels/{self._kernel}/channels"
+            f"?session_id={self._session}&token={TOKEN}"
+        )
+
+    async def send(self, code: str) -> str:
+        assert self._socket is not None
+        message = uuid.uuid4().hex
+        header = {"msg_id": message, "msg_type": "execute_request", "version": "5.3"}
+        header |= {"username": "", "session": self._session, "date": ""}
+        content = {"code": code, "silent": False, "store_history": True}
+        await self._socket.write_message(
+            json.dumps(
+                {
+                    "header": header,
+                    "parent_header": {},
+                    "metadata": {},
+                    "content": content,
+                    "channel": "shell",
+                    "buffers": [],
+                }
+            )
+        )
+        return message
+
+    async def read(self, until: Any) -> None:
+        """Take what comes until `until()`, or until the connection ends."""
+        assert self._socket is not None
+        while not until():
+            got = await asyncio.wait_for(self._socket.read_message(), 120)
+            if got is None:
+                return
+            said = json.loads(got)
+            if said["msg_type"] == "stream":
+                self.lines += said["content"]["text"].split()
+            elif said["msg_type"] == "status" and said["content"]["execution_state"] == "idle":
+                self.idle.add(said["parent_header"].get("msg_id"))
+
+    async def run(self, code: str) -> list[str]:
+        self.lines.clear()
+        message = await self.send(code)
+        await self.read(lambda: message in self.idle)
+        return list(self.lines)
+
+
+class OneServer:
+    """A server of the tests in a sandbox."""
+
+    def __init__(self, base: Path, **more: Any) -> None:
+        self.pages: list[Page] = []
+        self.home = base / "home"
+        self.home.mkdir(parents=True)
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_"))}
+        env |= {"HOME": str(self.home), "JUPYTER_TOKEN": TOKEN, "IPYTHONDIR": "/tmp/ipython"}
+        command = [sys.executable, "-m", "jupyter_server"]
+        command += [f"--ServerApp.jpserver_extensions={EXTENSIONS}"]
+        more.setdefault("store", str(base / "store"))
+        self.plan = ServerPlan(command, str(self.home), env, [str(base)], **more)
+        self.sandbox = ServerSandbox(base / "sandbox", self.plan)
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.sandbox.port}",
+            headers={"Authorization": f"token {TOKEN}"},
+            trust_env=False,
+            timeout=120,
+        )
+
+    async def get(self, path: str) -> Any:
+        async with self.client as client:
+            return (await client.get(path)).raise_for_status().json()
+
+    async def page(self) -> Page:
+        """A page with a kernel of its own."""
+        async with self.client as client:
+            kernel = (await client.post("/api/kernels", json={})).raise_for_status().json()["id"]
+        page = Page(self, kernel)
+        self.pages.append(page)
+        await page.connect()
+        return page
+
+
+@pytest.fixture
+def server_in_sandbox(runsc: Runsc, tmp_path: Path) -> Any:
+    """`async with server_in_sandbox() as server`: it answers, and is ended whatever happens."""
+    del runsc
+    number = 0
+
+    @asynccontextmanager
+    async def start(**more: Any) -> AsyncIterator[OneServer]:
+        nonlocal number
+        number += 1
+        server = OneServer(tmp_path / f"server-{number}", **more)
+        try:
+            await server.sandbox.start()
+            yield server
+        finally:
+            for page in server.pages:
+                page.close()
+            await server.sandbox.stop()
+
+    return start
+
+
+LIVE = """
+import os, threading, time
+ticks = []
+def tick():
+    while True: ticks.append(1); time.sleep(0.05)
+threading.Thread(target=tick, daemon=True).start()
+numbers = (n for n in range(100)); print(os.getpid(), next(numbers))
+"""
+
+
+async def test_kernels_go_on_and_a_printing_cell_loses_no_line(
+    server_in_sandbox: Any, tmp_path: Path
+) -> None:
+    async with server_in_sandbox() as server:
+        page = await server.page()
+        pid, _ = await page.run(LIVE)
+        port = server.sandbox.port
+        held = server.sandbox.pids()
+        page.lines.clear()
+        cell = await page.send("for i in range(60): print(i); time.sleep(0.05)")
+        for round_ in range(2):
+            some = 8 * (round_ + 1)
+            await page.read(lambda some=some: len(page.lines) > some)
+            reading = asyncio.ensure_future(page.read(lambda: False))
+            done = await server.sandbox.pause(tmp_path / f"image-{round_}")
+            await asyncio.wait_for(reading, 60)  # the connection has ended, by the server
+            assert done.image_bytes > 1_000_000 and not server.sandbox.running
+            assert [each["why"] for each in done.left] == ["A cell is running."]
+            with pytest.raises(httpx.ConnectError):
+                await server.get("/api")
+            await server.sandbox.resume(tmp_path / f"image-{round_}")
+            assert server.sandbox.port == port and not held & server.sandbox.pids()
+            await page.connect()
+        await page.read(lambda: cell in page.idle)
+        assert page.lines == [str(i) for i in range(60)]
+        said = await page.run(
+            "n = len(ticks); time.sleep(0.3); print(os.getpid(), next(numbers), len(ticks) > n)"
+        )
+        assert said == [pid, "1", "True"]
+        # a quiet kernel has a checkpoint of its own before the image is taken
+        done = await server.sandbox.pause(tmp_path / "image")
+        (written,) = done.checkpoints
+        assert (tmp_path / "server-1/store/checkpoints" / written["checkpoint"]).is_dir()
+
+
+async def test_what_cannot_be_saved_refuses_the_pause_and_the_server_runs_on(
+    server_in_sandbox: Any, tmp_path: Path
+) -> None:
+    async with server_in_sandbox() as server:
+        page = await server.page()
+        await page.run("import asyncio\ns = await asyncio.start_server(print, '127.0.0.1', 8123)")
+        with pytest.raises(GkewsError, match="the server on 127") as refused:
+            await server.sandbox.pause(tmp_path / "image")
+        assert "runs on untouched" in refused.value.hint and not (tmp_path / "image").exists()
+        assert await page.run("s.close(); await s.wait_closed(); print('on')") == ["on"]
+        await server.sandbox.pause(tmp_path / "image")
+        assert not server.sandbox.running
+
+
+async def test_many_connections_at_once_and_files_placed_inside(
+    server_in_sandbox: Any, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("first")
+    secrets = "/var/run/secrets/kubernetes.io/serviceaccount"
+    assert not os.path.exists(secrets)
+    big = os.urandom(3_000_000)
+    async with server_in_sandbox(places={f"{secrets}/token": str(token)}) as server:
+        (server.home / "big.bin").write_bytes(big)
+
+        async def fetch(client: httpx.AsyncClient) -> bool:
+            return (await client.get("/files/big.bin")).content == big
+
+        async with server.client as client:
+            assert all(await asyncio.gather(*(fetch(client) for _ in range(12))))
+        page = await server.page()
+        read = f"print(open('{secrets}/token').read())"
+        assert await page.run(read) == ["first"]
+        await server.sandbox.pause(tmp_path / "image", checkpoint=False)
+        token.write_text("second")  # as a projected token is renewed
+        await server.sandbox.resume(tmp_path / "image")
+        await page.connect()
+        assert await page.run(read) == ["second"]
+        assert not os.path.exists(secrets)  # nothing was made outside
+
+
+async def test_a_port_that_is_taken_and_a_command_that_ends_are_told(
+    runsc: Runsc, tmp_path: Path
+) -> None:
+    del runsc
+    holder = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
+    port = holder.sockets[0].getsockname()[1]
+    plan = ServerPlan(["false"], str(tmp_path), {"PATH": os.environ["PATH"]})
+    with pytest.raises(GkewsError, match=f"Port {port} cannot be had"):
+        await ServerSandbox(tmp_path / "a", plan).start(port=port)
+    holder.close()
+    sandbox = ServerSandbox(tmp_path / "b", plan)
+    with pytest.raises(GkewsError, match="ended before it answered"):
+        await sandbox.start()
+    assert not sandbox.running and not sandbox.pids()
+
+
+@pytest.mark.parametrize(
+    ("words", "port"),
+    [
+        (["jupyter", "lab"], 8888),
+        (["jupyter", "lab", "--port=9"], 9),
+        (["jupyter", "lab", "--port", "9"], 9),
+        (["jupyter", "lab", "--ServerApp.port=9", "x"], 9),
+    ],
+)
+def test_the_port_inside_is_the_one_of_the_command(words: list[str], port: int) -> None:
+    assert ServerPlan(words, "/").port == port
