@@ -72,7 +72,8 @@ class ServerFolder:
         server_id = secrets.token_hex(6)
         found = cls(servers / server_id)
         try:
-            found.root.mkdir(mode=0o700, parents=True)
+            for folder in (servers.parent, servers, found.root):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=folder != found.root)
         except OSError as error:
             raise GkewsError(
                 "store_not_writable",
