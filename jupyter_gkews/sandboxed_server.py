@@ -127,8 +127,7 @@ class SandboxedServer:
     async def _preflight(self, asked: dict[str, Any]) -> Answer:
         """{"objections": [{"what", "reason", "hint"}], "unasked": [paths or ids]}."""
         del asked
-        found = preflight.objections()
-        unasked = []
+        found, unasked, answered = [], [], []
         for entry in self._lifecycle.roster.all():
             if entry.state == "paused":
                 continue
@@ -140,7 +139,9 @@ class SandboxedServer:
                 unasked.append(name)
                 continue
             found += [{**each, "what": f"{each['what']} ({name})"} for each in told]
-        return {"objections": found, "unasked": unasked}
+            if on.process.hello is not None:
+                answered.append(on.process.hello.pid)
+        return {"objections": [*preflight.objections(answered), *found], "unasked": unasked}
 
     async def _hang_up(self, asked: dict[str, Any]) -> Answer:
         """Close the browsers' kernel sockets; {"closed": how many}.
