@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from .rows_arrays import ROWS as ARRAYS
+from .rows_caches import ROWS as CACHES
 from .rows_graph import ROWS as GRAPH
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
@@ -25,6 +26,7 @@ FAMILIES = {
     "torch": TORCH,
     "rebuilt": REBUILT,
     "graph": GRAPH,
+    "caches": CACHES,
 }
 
 

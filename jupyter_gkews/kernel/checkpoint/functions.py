@@ -228,16 +228,6 @@ def reduce_partial_method(writer: GraphWriter, method: functools.partialmethod[A
     return functools.partialmethod, (method.func, *method.args), dict(vars(method))
 
 
-def reduce_lru_cache(writer: GraphWriter, cached: Any) -> Any:
-    """A function behind functools.lru_cache: cached again, from empty."""
-    if by_name_in_module(cached):
-        return NotImplemented
-    writer.note_rebuilt("a cache of results (lru_cache) starts empty again", cached)
-    parameters = cached.cache_parameters()
-    args = (cached.__wrapped__, parameters["maxsize"], parameters["typed"])
-    return rebuild.lru_cached, args, dict(vars(cached)), None, None, rebuild.update_attributes
-
-
 def by_name_in_module(obj: Any) -> bool:
     """Whether an object that is no function or class is found by its module and name."""
     module = sys.modules.get(obj.__module__)

@@ -136,7 +136,6 @@ class GraphWriter(pickle.Pickler):
                 types.CodeType: functions.reduce_code,
                 types.ModuleType: functions.reduce_module,
                 functools.partialmethod: functions.reduce_partial_method,
-                functools._lru_cache_wrapper: functions.reduce_lru_cache,
                 weakref.ref: reduction.reduce_weakref,
                 weakref.ProxyType: reduction.reduce_weakproxy,
                 weakref.CallableProxyType: reduction.reduce_weakproxy,

@@ -5,15 +5,17 @@ Only looks; it runs no code of the objects it looks through.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
-from . import functions
 from .collector import collector_held
+from .functions import cell_content
 from .placeholders import Loss
+from .rebuilders.result_caches import cached_entries
 from .singletons import process_objects
 
 #: Lost parts of one name that are told each with its path.
@@ -207,7 +209,11 @@ def _parts(obj: Any) -> list[tuple[Any, str]]:
         parts = [(part, "") for part in obj]
     elif issubclass(cls, types.FunctionType):
         for cell in obj.__closure__ or ():
-            parts += [(content, " (closure)") for content in functions.cell_content(cell)]
+            parts += [(content, " (closure)") for content in cell_content(cell)]
+    elif cls is functools._lru_cache_wrapper:
+        for args, kwargs, result in cached_entries(obj) or ():
+            parts += [(each, " (an argument)") for each in (*args, *kwargs.values())]
+            parts.append((result, " (a cached result)"))
     try:
         attributes = object.__getattribute__(obj, "__dict__")
     except Exception:  # a property of that name, a lazy object of C

@@ -73,6 +73,7 @@ class GraphReader:
         self.failed: list[tuple[Any, Loss]] = []
         self.lenient = bool(manifest.lenient)
         self._name = ""
+        self._afterwards: list[tuple[str, Callable[[], None]]] = []
         self._before: dict[str, Any] = {}
         self._cells = {row["name"]: row.get("cell") for row in manifest.variables}
         self.answers: dict[str, Callable[..., Any]] = {
@@ -99,6 +100,7 @@ class GraphReader:
                 self._storages.clear()
                 self.failed.clear()
                 self.notes.clear()
+                self._afterwards.clear()
         return dict(self._read(PatientUnpickler, progress))
 
     def _read(
@@ -124,6 +126,9 @@ class GraphReader:
                 if progress is not None:
                     progress(file.tell(), self._manifest.plain_graph_bytes())
                 yield str(number), value
+            for name, work in self._afterwards:
+                self._name = name
+                self._finish(work)
             _PARKED.remove(unpickler)
 
     def undo(self) -> None:
@@ -134,6 +139,19 @@ class GraphReader:
             else:
                 self._user_ns[name] = value
         self._before.clear()
+
+    def afterwards(self, work: Callable[[], None]) -> None:
+        """Do `work` for the present name when all names have been read."""
+        self._afterwards.append((self._name, work))
+
+    def _finish(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (GkewsError, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            text = str(error).split("\n")[0][:200] or type(error).__name__
+            self.note(f"a part of it was not filled again: {text}")
 
     # ---- failures ----
 

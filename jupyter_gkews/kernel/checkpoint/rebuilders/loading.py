@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Callable, Protocol
 
 from ....errors import GkewsError
 from ..placeholders import Lost, loss_of
@@ -30,6 +30,9 @@ class Loading(Protocol):
 
     def note(self, text: str) -> None:
         """Tell the user that the present name came back otherwise than it was."""
+
+    def afterwards(self, work: Callable[[], None]) -> None:
+        """Do `work` when every name has been read, and all objects are whole."""
 
 
 _now = threading.local()

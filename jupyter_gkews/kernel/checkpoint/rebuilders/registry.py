@@ -49,6 +49,7 @@ FAMILIES: dict[str, str] = {
     "asynchronous": "asyncio",
     "context_variables": "",
     "small_objects": "",
+    "result_caches": "",
     "loggers": "",
     "memory_maps": "mmap",
     "compressed_files": "",
