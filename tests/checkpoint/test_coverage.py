@@ -10,6 +10,7 @@ import pytest
 from .rows_arrays import ROWS as ARRAYS
 from .rows_caches import ROWS as CACHES
 from .rows_graph import ROWS as GRAPH
+from .rows_memory import ROWS as MEMORY
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
 from .rows_rebuilt import ROWS as REBUILT
@@ -27,6 +28,7 @@ FAMILIES = {
     "rebuilt": REBUILT,
     "graph": GRAPH,
     "caches": CACHES,
+    "memory": MEMORY,
 }
 
 

@@ -1,5 +1,5 @@
 """Numpy arrays that stand on memory of other objects: arrays of objects and their views, arrays
-on a bytearray or an array.array, masked arrays, flat iterators.
+on a bytearray, an array.array or a memory map, masked arrays, flat iterators.
 
 Only looked at if the process has imported numpy; never copies data. What the graph calls to make
 them again is here as well: names and arguments are part of the format.
@@ -8,6 +8,7 @@ them again is here as well: names and arguments are part of the format.
 from __future__ import annotations
 
 import array as array_module
+import mmap
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ Reduced = tuple[Any, ...]
 
 #: Owners of memory that arrays may stand on and that the pickler writes with their bytes. (bytes
 #: cannot change: whoever stands on them shares nothing that shows.)
-_OWNERS = (bytearray, array_module.array)
+_OWNERS = (bytearray, array_module.array, mmap.mmap)
 
 
 def reduce_shared(array: Any) -> Reduced | None:
@@ -44,6 +45,8 @@ def _owner(array: Any) -> Any:
     holder, name = array, "base"
     while isinstance(holder.base, numpy.ndarray):
         holder = holder.base
+    if type(holder) is numpy.memmap:  # rebuilders/memory_maps.py
+        return None
     if type(holder.base) is memoryview:
         holder, name = holder.base, "obj"
     known = type(getattr(holder, name)) in _OWNERS and _references(holder, name) > _HIDDEN

@@ -16,6 +16,7 @@ from typing import Any, Callable
 
 from . import chunks
 from .collector import collector_held
+from .foreign_memory import Owners
 from .graph import GraphWriter, NameFailedError, NameRecord
 from .paths import holders
 from .placeholders import Loss
@@ -168,9 +169,18 @@ def collect(
     def complete(loss: Loss, name: str, part: bool) -> Loss:
         return replace(loss, where=name, part=part, cell=cells.get(name), when=when)
 
-    writer = GraphWriter(file, user_ns, complete=complete, check=check)
-    writer.flush_files = flush
-    records = _records(writer, todo, refused or {}, check)
+    def write(owners: Owners) -> tuple[GraphWriter, list[NameRecord]]:
+        writer = GraphWriter(file, user_ns, complete=complete, check=check)
+        writer.flush_files = flush
+        writer.owners = owners
+        return writer, _records(writer, todo, refused or {}, check)
+
+    start = file.mark()
+    writer, records = write(Owners())
+    owners = writer.foreign_owners()
+    if owners:  # tensors share memory with them, which can be told only now
+        file.back_to(start)
+        writer, records = write(owners)
     got = Collected(writer, file, [entry for entry, _ in todo], [value for _, value in todo])
     _fates(got, records, cells, check)
     return got

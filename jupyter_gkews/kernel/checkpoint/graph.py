@@ -35,6 +35,7 @@ from . import (
 )
 from .buffers import Buffers, address_of
 from .deep import DeepPickler, Memo, bounded_recursion
+from .foreign_memory import Owners
 from .placeholders import Loss, Lost
 from .singletons import process_objects
 from .watch import Hung, interrupted
@@ -113,6 +114,8 @@ class GraphWriter(pickle.Pickler):
         self.record = NameRecord("")
         self.losses: dict[int, Loss] = {}
         self.flush_files = True
+        self.owners = Owners()  # those of memory on which tensors stand
+        self.foreign: list[tuple[int, int]] = []  # memory of storages that torch did not allocate
         self._file = file
         self._complete = complete
         self._check = check
@@ -236,6 +239,13 @@ class GraphWriter(pickle.Pickler):
         full = self._note_loss(value, loss)
         (self._deep or self).dump([Lost(full)])
         return record
+
+    def foreign_owners(self) -> Owners:
+        """Objects in this graph on whose memory storages stand."""
+        if not self.foreign:
+            return Owners()
+        memo: Memo = self._deep.memo if self._deep is not None else self.memo.copy()
+        return Owners(obj for _, obj in memo.values()).among(self.foreign)
 
     # ---- what the reducers use ----
 

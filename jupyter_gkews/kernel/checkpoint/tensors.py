@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import arrays, layouts, rebuild, shared_storages
+from . import arrays, foreign_memory, layouts, rebuild, shared_storages
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -156,7 +156,14 @@ def storage_token(writer: GraphWriter, storage: Any) -> StorageToken:
         device = "cpu" if storage.device.type == "cpu" else str(storage.device)  # not cpu:0
         space = "" if device == "cpu" else device
         kind = shared_storages.kind_of(storage) if not space and storage.nbytes() else ""
-        if kind.startswith("file:"):
+        foreign = not space and bool(storage.nbytes()) and foreign_memory.may_be_foreign(storage)
+        owned = None
+        if foreign:
+            writer.foreign.append((storage.data_ptr(), storage.nbytes()))
+            owned = writer.owners.of(*writer.foreign[-1])
+        if owned is not None:
+            token = StorageToken(foreign_memory.storage_on, *owned, storage.nbytes())
+        elif kind.startswith("file:"):
             path = kind[len("file:") :]
             writer.note_rebuilt(f"the file {path} is mapped again", storage)
             token = StorageToken(shared_storages.mapped_file, path, storage.nbytes())
