@@ -18,6 +18,7 @@ from typing import Any, Literal
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from . import hash_seed
 from .clients import KernelClients
 from .errors import GkewsError
 from .kernel.protocol import Hello, Launch, RestoreOrder
@@ -141,6 +142,9 @@ class PausableProvisioner(LocalProvisioner):
             return kwargs
         run_dir = self.run_dir
         self._kernel = self.new_kernel_process(run_dir, uuid.uuid4().hex)
+        order = settings.restore_orders.get(self.kernel_id)
+        checkpoint = order.checkpoint if order is not None else None
+        await asyncio.to_thread(hash_seed.give, kwargs["env"], settings.store, checkpoint)
         write_launch(
             run_dir,
             Launch(

@@ -13,6 +13,8 @@ def _gkews_start(startup_file: str) -> None:
 
     os.environ.pop("PYTHONSTARTUP", None)  # it must not reach the user's own child processes
     run_dir = os.environ.pop("JUPYTER_GKEWS_RUN_DIR", None)
+    if os.environ.pop("JUPYTER_GKEWS_HASH_SEED", None) == os.environ.get("PYTHONHASHSEED", ""):
+        del os.environ["PYTHONHASHSEED"]  # it was for this process alone
     user_startup = os.environ.pop("JUPYTER_GKEWS_USER_PYTHONSTARTUP", None)
     try:
         if run_dir:

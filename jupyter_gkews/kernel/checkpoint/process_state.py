@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..protocol import ENV_HASH_SEED
 from . import (
     figure_state,
     interpreter_state,
@@ -44,7 +45,7 @@ _SECRET_VALUE = re.compile(
 )
 #: Names that belong to a process or a terminal, not to the user's work.
 _OWN = re.compile(
-    r"^(JPY_|JUPYTER_GKEWS|PYTHONSTARTUP$|PYTHONHASHSEED$|PWD$|OLDPWD$|SHLVL$|_$|CLICOLOR"
+    r"^(JPY_|JUPYTER_GKEWS|PYTHONSTARTUP$|PWD$|OLDPWD$|SHLVL$|_$|CLICOLOR"
     r"|FORCE_COLOR$|TERM$|PAGER$|GIT_PAGER$|MPLBACKEND$|KMP_|LC_CTYPE$)"
 )
 _AT_IMPORT = dict(os.environ)
@@ -235,6 +236,11 @@ def initial_environ() -> dict[str, str]:
 
 def _environ(got: Captured, sources: list[str]) -> None:
     before, now = initial_environ(), dict(os.environ)
+    seed = before.get("PYTHONHASHSEED", "")
+    if seed.isdigit() and not sys.flags.ignore_environment:
+        got.state["hash_seed"] = int(seed)
+    if seed and before.get(ENV_HASH_SEED) == seed:
+        del before["PYTHONHASHSEED"]  # the server's, and taken out since
     changed, secrets = {}, []
     for name, value in now.items():
         if before.get(name) == value or _OWN.search(name):
