@@ -56,9 +56,15 @@ def timed_checkpoint(server: JupyterServer, kernel: Kernel) -> tuple[float, str,
     return time.perf_counter() - started, result["checkpoint"], result["bytes_written"]
 
 
-def steps_of(server: JupyterServer, checkpoint: str) -> str:
+def seconds_of(server: JupyterServer, checkpoint: str) -> dict[str, float]:
     """The seconds of the checkpoint's steps, as the kernel measured them."""
-    seconds = server.gkews("GET", f"checkpoints/{checkpoint}")["seconds"]
+    seconds: dict[str, float] = server.gkews("GET", f"checkpoints/{checkpoint}")["seconds"]
+    return seconds
+
+
+def steps_of(server: JupyterServer, checkpoint: str) -> str:
+    """The same in words."""
+    seconds = seconds_of(server, checkpoint)
     return ", ".join(f"{step} {value:.1f}" for step, value in seconds.items())
 
 
@@ -67,6 +73,7 @@ def run(folder: Path, size: str) -> list[Figure]:
     plain: list[float] = []
     limit: list[float] = []
     first: list[float] = []
+    durable: list[float] = []
     extra: list[float] = []
     # in the foreground, as a pause takes it; in the background it yields to everything else
     foreground = "--GkewsApp.checkpoint_in_background=False"
@@ -81,6 +88,7 @@ def run(folder: Path, size: str) -> list[Figure]:
             first.append(seconds)
             extra.append((memory.peak - before) / 1e6)
             first_steps = steps_of(server, checkpoint)
+            durable.append(seconds - seconds_of(server, checkpoint)["verifying"])
             if number < ROUNDS - 1:
                 server.gkews("DELETE", f"checkpoints/{checkpoint}")
             path = str(folder / "plain.safetensors")
@@ -109,7 +117,7 @@ def run(folder: Path, size: str) -> list[Figure]:
     size_gb = written / 1e9
     return [
         Figure(
-            "first checkpoint / safetensors save_file",
+            "first checkpoint with its test load / safetensors save_file",
             statistics.median(first) / statistics.median(plain),
             0.75,
             "x",
@@ -117,11 +125,19 @@ def run(folder: Path, size: str) -> list[Figure]:
             f"the last one's steps: {first_steps} s",
         ),
         Figure(
-            "first checkpoint / the disk's limit",
-            statistics.median(first) / statistics.median(limit),
+            "first checkpoint until it is durable / the disk's limit",
+            statistics.median(durable) / statistics.median(limit),
             2,
             "x",
-            f"{spread(first)} s against {spread(limit)} s for the same bytes past the page cache",
+            f"{spread(durable)} s against {spread(limit)} s for the same bytes past the page cache",
+        ),
+        Figure(
+            "first checkpoint with its test load / the disk's limit",
+            statistics.median(first) / statistics.median(limit),
+            None,
+            "x",
+            f"{spread(first)} s: the scratch process of the first one imports all that the kernel "
+            "has",
         ),
         Figure(
             "second checkpoint, unchanged / one xxh3 pass",

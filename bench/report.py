@@ -24,7 +24,8 @@ How each is taken:
   model's tensors with `fsync` of file and folder, then (the disk's limit) as many bytes from
   aligned memory by three threads past the page cache (`O_DIRECT`) and `fsync`, all on one disk. The
   checkpoint's time is the whole operation as REST sees it, with hashing, with starting the scratch
-  process, and with its test load.
+  process, and with its test load; `until it is durable` is the same less the kernel's wait for the
+  test load.
 - **second checkpoint**: the same namespace again, nothing changed, against one pass of
   xxh3-128 over the same tensors in the kernel's memory. Nothing has changed since the test load of
   the one before, so its verdict is carried over. After one cell and one small variable it is not:
