@@ -30,7 +30,9 @@ if [ ${#failed[@]} -gt 0 ]; then
 fi
 
 echo "== pytest"
-"$bin/python" -m pytest "${selection[@]}" || exit 1
+# Two at a time, as many as there are cores where CI runs: a test mostly waits for processes to
+# start. The tests of a file stay together, they share servers.
+"$bin/python" -m pytest -n 2 --dist loadfile "${selection[@]}" || exit 1
 
 if [ ${#failed[@]} -gt 0 ]; then
     echo "pytest passed, but these failed before it: ${failed[*]}"
