@@ -30,6 +30,7 @@ from . import (
     references,
     resume,
     server_start,
+    snapshots,
 )
 from .figures import Bench, Figure, Run, as_text, load, machine
 from .report import write
@@ -46,6 +47,7 @@ BENCHES: dict[str, Bench] = {
     "server_start": server_start.run,
     "cell_overhead": cell_overhead.run,
     "field": field.run,
+    "snapshots": snapshots.run,
 }
 
 WORK = ROOT / ".bench"

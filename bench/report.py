@@ -52,6 +52,11 @@ How each is taken:
 - **cell overhead**: an empty cell from request to idle, in kernels of a server with and of one
   without the extension, in blocks that take turns; the median of the differences of neighbouring
   blocks.
+- **snapshots**: kernels in gVisor sandboxes. The snapshot step of a pause of a bare kernel, which
+  comes after its checkpoint, against `runsc checkpoint` and `delete` of the same sandbox by hand,
+  brought back from the same image; its resume, from the REST request to a cell's reply, against
+  `runsc restore` until the sandbox's init answers. A model against a kernel that has imported torch
+  and nothing else. Cells and output against a kernel of the same server outside, in turn.
 - **small notebooks**: those of `tests/field`, each with processes of its own: set up, saved or
   paused, loaded or resumed in a new process, checked. `wrong, success reported`: the check fails
   and the tool had said nothing. What must be lost (a running thread, a generator) counts as lost.

@@ -184,14 +184,14 @@ class Outcome:
 class Kernel:
     """A kernel with a session for a notebook, and one websocket to it, kept open throughout."""
 
-    def __init__(self, server: JupyterServer, notebook: str) -> None:
+    def __init__(self, server: JupyterServer, notebook: str, spec: str = "python3") -> None:
         session = server.rest.post(
             "api/sessions",
             json={
                 "path": notebook,
                 "name": Path(notebook).name,
                 "type": "notebook",
-                "kernel": {"name": "python3"},
+                "kernel": {"name": spec},
             },
         )
         session.raise_for_status()

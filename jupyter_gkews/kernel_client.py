@@ -18,6 +18,7 @@ from .errors import GkewsError
 from .kernel.protocol import (
     ACTION_CANCEL,
     ACTION_CHECKPOINT,
+    ACTION_MAP_STORED,
     ACTION_PING,
     ACTION_PREFLIGHT,
     ACTION_RELEASE,
@@ -46,6 +47,8 @@ UNTRACKED_MESSAGE_TYPES = [MSG_REQUEST, MSG_REPLY, MSG_EVENT]
 CONTROL_TIMEOUT_S = 10.0
 #: Seconds for the preflight, which looks at every descriptor of every process of a sandbox.
 PREFLIGHT_TIMEOUT_S = 60.0
+#: Seconds in which a kernel must have mapped its big memory from the store.
+MAP_TIMEOUT_S = 180.0
 #: Seconds after which a started kernel that has not said hello is given up on in a resume.
 HELLO_TIMEOUT_S = 120.0
 #: Seconds of proven idleness after which requests that never ended are no longer waited for.
@@ -294,6 +297,13 @@ class KernelClient:
         """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
         reply = await self._request("control", {"action": ACTION_PREFLIGHT}, PREFLIGHT_TIMEOUT_S)
         return list(reply.get("objections") or [])
+
+    async def map_stored(self) -> list[str]:
+        """Let a held kernel map big memory from the store; all files that its processes have
+        mapped then."""
+        reply = await self._request("control", {"action": ACTION_MAP_STORED}, MAP_TIMEOUT_S)
+        log.debug("Mapped from the store: %s", reply.get("mapped"))
+        return [str(path) for path in reply["files"]]
 
     async def cancel(self, operation: str) -> None:
         """Ask the kernel to give up the checkpoint of `operation`; it then ends with cancelled."""

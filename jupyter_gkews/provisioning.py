@@ -159,6 +159,7 @@ class PausableProvisioner(LocalProvisioner):
                 compress=settings.compress,
                 reference_files=settings.reference_files,
                 background=settings.background,
+                in_place=self.engine is not None,
             ),
         )
         bring_kernel_side(kwargs["env"], run_dir)

@@ -6,6 +6,7 @@ asked after the portable checkpoint is durable, and what it cannot do it says in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -84,9 +85,12 @@ class SnapshotEngine(Protocol):
         """What on this machine stands in the way; the kernel is asked for its own objections by
         the lifecycle. Changes nothing."""
 
-    async def snapshot(self, kernel: str, checkpoint: str, held_by: str) -> Snapshot:
+    async def snapshot(
+        self, kernel: str, checkpoint: str, held_by: str, mapped: Sequence[str] = ()
+    ) -> Snapshot:
         """Freeze the kernel's processes; when this returns, the image is durable and their memory
-        is free. `held_by`: the operation that holds the kernel, for `restore`'s caller.
+        is free. `held_by`: the operation that holds the kernel, for `restore`'s caller. `mapped`:
+        files that the processes have mapped, which an image need not hold but needs.
 
         Raises GkewsError (`snapshot_failed`): the process's phase says whether it runs on.
         """

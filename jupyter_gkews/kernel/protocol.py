@@ -52,11 +52,13 @@ EVENT_TOPIC = b"gkews"
 #                 the kernel is free again, and checkpointed_file(operation) will hold
 #                 {"operation", "status": "ok", "checkpoint"} or {"status": "error", "reason" ...}
 #   survives   -> {"survives": {"variables", "process", "bytes"}}   (DESIGN's shape, less "kernel")
+#   map_stored -> {"mapped": {"nbytes", "left", "why"}, "files": [paths that are mapped now]}
 #   ping       -> {"busy": bool, "holding": operation id or None}
 ACTION_CHECKPOINT = "checkpoint"
 ACTION_SURVIVES = "survives"
 ACTION_CANCEL = "cancel"
 ACTION_PREFLIGHT = "preflight"  # control: what a snapshot cannot hold
+ACTION_MAP_STORED = "map_stored"  # control: map big memory of the held checkpoint from the store
 ACTION_RELEASE = "release"
 ACTION_PING = "ping"
 
@@ -97,6 +99,9 @@ class Launch:
     compress: str = "none"  # the same
     reference_files: bool = True
     """Whether checkpoints refer to weights in safetensors files instead of copying them."""
+    in_place: bool = False
+    """Whether an engine may freeze this process, so that its big memory is better mapped from the
+    store than held in an image: checkpoints lay it out for that."""
     background: bool = True
     """Whether %checkpoint lets the user go on while it is written, where that is safe."""
     protocol: int = PROTOCOL

@@ -21,6 +21,7 @@ from .protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, checkpointed_file
 
 if TYPE_CHECKING:
     from .checkpoint.placeholders import Loss
+    from .checkpoint.writing import Placed
     from .session import KernelSession
 
 #: Seconds between two looks at what a wait is for.
@@ -73,10 +74,11 @@ class Saves:
         wanted: Wanted,
         note: str | None = None,
         refused: Mapping[str, Loss] | None = None,
+        placed: list[Placed] | None = None,
     ) -> dict[str, Any]:
         """Save while the kernel waits, after the one that is being written; returns its summary.
 
-        `note`: why it waits, for the user. Raises GkewsError.
+        `note`: why it waits, for the user. `placed` as in `save`. Raises GkewsError.
         """
         from .checkpoint.save import save
 
@@ -89,6 +91,7 @@ class Saves:
             cancelled=self._session.is_cancelled(wanted.operation),
             **self._settings(wanted),
             refused=refused,
+            placed=placed if self._session.launch.in_place else None,
         )
         return self._done(summary, time.monotonic() - started, note)
 
@@ -245,6 +248,7 @@ class Saves:
             "prove": wanted.prove or launch.prove,
             "compress": wanted.compress or launch.compress,
             "reference_files": launch.reference_files,
+            "in_place": launch.in_place,
         }
 
     def _subject(self, wanted: Wanted) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import GkewsError
 from . import pure_python
@@ -30,6 +30,7 @@ from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,
     ACTION_CHECKPOINT,
+    ACTION_MAP_STORED,
     ACTION_PING,
     ACTION_PREFLIGHT,
     ACTION_RELEASE,
@@ -52,6 +53,9 @@ from .protocol import (
     write_json,
 )
 from .saves import Captured, Saves, Wanted
+
+if TYPE_CHECKING:
+    from .checkpoint.writing import Placed
 
 #: Seconds that a kernel holds at most: a server that has neither stopped nor released it by then
 #: never will, and the user's kernel must not hang for it.
@@ -78,6 +82,7 @@ class KernelSession:
         self._holding: str | None = None
         self._cancelled: set[str] = set()
         self._released = threading.Event()
+        self._placed: list[Placed] = []  # what the checkpoint that it holds for has stored
         self._progress_step, self._progress_at = "", 0.0
 
     def install(self) -> None:
@@ -161,6 +166,7 @@ class KernelSession:
         self._reply(stream, ident, parent, reply)
         if holding:
             self._hold()
+            self._placed = []
 
     def handle_control(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """A MSG_REQUEST on the control channel: runs on the control thread, at once."""
@@ -172,9 +178,18 @@ class KernelSession:
         elif action == ACTION_CANCEL:
             self._cancelled.add(str(operation))
         elif action == ACTION_PREFLIGHT:
+            from .mapped_files import gone
             from .preflight import objections
 
-            reply["objections"] = objections()
+            reply["objections"] = [*objections(), *gone()]
+        elif action == ACTION_MAP_STORED:
+            try:
+                reply.update(self._map_stored())
+            except Exception as failure:
+                internal = GkewsError(
+                    "internal", f"{type(failure).__name__}: {failure}", _AS_IT_WAS
+                )
+                reply = {"status": "error", **internal.to_json()}
         elif action == ACTION_RELEASE:
             if self._holding == operation:
                 self._released.set()
@@ -234,13 +249,26 @@ class KernelSession:
                 return {"status": "ok", "captured": asdict(outcome)}
             self.forget_cancelled(order.operation)
             return {"status": "ok", "checkpoint": outcome}
+        placed: list[Placed] = []
         try:
-            summary = self.saves.take(wanted)
+            summary = self.saves.take(wanted, placed=placed if order.hold else None)
         finally:
             self.forget_cancelled(order.operation)
+        self._placed = placed
         if order.hold:
             flush_open_files()
         return {"status": "ok", "checkpoint": summary, "vram": held_vram()}
+
+    def _map_stored(self) -> dict[str, Any]:
+        """On the control thread, while the main one holds."""
+        from .checkpoint import in_place
+        from .checkpoint.store import CheckpointStore
+        from .mapped_files import names
+
+        store = CheckpointStore(Path(self.launch.store))
+        mapped = in_place.map_in_place(store, self._placed if self._holding else [])
+        in_place.keep_what_is_gone(store)
+        return {"mapped": asdict(mapped), "files": names()}
 
     def is_cancelled(self, operation: str) -> Callable[[], bool]:
         """Asks whether the server has cancelled the checkpoint of `operation`."""
@@ -275,6 +303,7 @@ class KernelSession:
             extras=history_extras(self.shell),
             cell_of=self.cell_of,
             reference_files=self.launch.reference_files,
+            in_place=self.launch.in_place,
         )
 
     def hidden_names(self) -> frozenset[str]:

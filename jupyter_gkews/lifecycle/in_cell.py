@@ -35,7 +35,7 @@ async def pause(ctx: Context, on: Subject, run: Run) -> None:
     process.hold()  # what is sent meanwhile waits, as for any pause
     try:
         run.enter("snapshotting")
-        await snapshotting.must_be_possible(on, run, engine)
+        mapped = await snapshotting.must_be_possible(ctx, on, run, engine)
         older = await _older(ctx, on)
         record = PausedRecord(
             kernel=entry.id,
@@ -54,7 +54,9 @@ async def pause(ctx: Context, on: Subject, run: Run) -> None:
         # finds the image, if it is whole
         await asyncio.to_thread(ctx.records.write, record)
         try:
-            snapshot = await engine.snapshot(entry.id, entry.checkpoint or "", run.operation.id)
+            snapshot = await engine.snapshot(
+                entry.id, entry.checkpoint or "", run.operation.id, mapped
+            )
         except BaseException as error:
             await _failed(ctx, on, error)
             raise

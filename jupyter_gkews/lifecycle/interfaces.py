@@ -97,6 +97,10 @@ class KernelTalk(Protocol):
     async def preflight(self) -> list[dict[str, str]]:
         """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
 
+    async def map_stored(self) -> list[str]:
+        """Let a held kernel map big memory from the store, so that an image need not hold it; all
+        files that its processes have mapped then. Raises GkewsError."""
+
     async def ping(self) -> dict[str, Any]: ...  # noqa: D102
 
     async def restored(  # noqa: D102

@@ -36,17 +36,17 @@ async def take(
     """
     run.enter("snapshotting")
     kernel = on.entry.id
+    objections: list[Objection] = []
     if demanded:
-        await must_be_possible(on, run, engine)
-        objections = []
+        mapped = await must_be_possible(ctx, on, run, engine)
     else:
-        objections = await _objections(on, run, engine)
+        mapped, objections = await _prepare(ctx, on, run, engine)
     if objections:
         run.result.note = refused(objections)
         return None
     run.check()
     try:
-        return await engine.snapshot(kernel, checkpoint, run.operation.id)
+        return await engine.snapshot(kernel, checkpoint, run.operation.id, mapped)
     except Exception as error:  # a full disk, say: checkpoint and record are durable already
         ctx.log.warning("No snapshot of kernel %s: %s", kernel, error)
         said = error.message if isinstance(error, GkewsError) else f"{error}."
@@ -54,9 +54,12 @@ async def take(
         return None
 
 
-async def must_be_possible(on: Subject, run: Run, engine: SnapshotEngine) -> None:
-    """The preflight. Raises snapshot_failed with what stands in the way: the kernel runs on."""
-    objections = await _objections(on, run, engine)
+async def must_be_possible(
+    ctx: Context, on: Subject, run: Run, engine: SnapshotEngine
+) -> list[str]:
+    """The preflight; files that the image will need. Raises snapshot_failed with what stands in
+    the way: the kernel runs on."""
+    mapped, objections = await _prepare(ctx, on, run, engine)
     if objections:
         first = objections[0]
         raise GkewsError(
@@ -64,11 +67,27 @@ async def must_be_possible(on: Subject, run: Run, engine: SnapshotEngine) -> Non
             f"No snapshot can be taken: {first.what}: {first.reason}.",
             f"The kernel runs on untouched. {first.hint}",
         )
+    return mapped
 
 
-async def _objections(on: Subject, run: Run, engine: SnapshotEngine) -> list[Objection]:
-    found = await asyncio.to_thread(engine.preflight, on.entry.id)
-    return found + [Objection(**each) for each in await while_alive(run, on.talk.preflight())]
+async def _prepare(
+    ctx: Context, on: Subject, run: Run, engine: SnapshotEngine
+) -> tuple[list[str], list[Objection]]:
+    """First let the kernel map from the store what stands there, so that the image need not hold
+    it; then look for what stands in the way. The files that the image will need, and that."""
+    mapped: list[str] = []
+    found: list[Objection] = []
+    try:
+        mapped = await while_alive(run, on.talk.map_stored())
+    except GkewsError as error:
+        if error is run.stop_reason or error.reason == "kernel_died":
+            raise
+        ctx.log.warning("Kernel %s does not tell what it has mapped: %s", on.entry.id, error)
+        reason = f"it does not tell which files it has mapped ({error.message})"
+        found.append(Objection("the kernel", reason, "Once restarted, it will."))
+    found += await asyncio.to_thread(engine.preflight, on.entry.id)
+    found += [Objection(**each) for each in await while_alive(run, on.talk.preflight())]
+    return mapped, found
 
 
 def refused(objections: list[Objection]) -> str:

@@ -6,17 +6,21 @@ whole. Never touches a checkpoint.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import platform
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
 from ...errors import GkewsError
+from ...kernel.checkpoint import locks
+from .. import needed_files
 from ..base import Ability, Estimate, Objection, Snapshot
 from .provisioner import SandboxProvisioner
 from .runsc import Runsc, probe
@@ -40,6 +44,7 @@ class GvisorEngine:
     id = "gvisor"
 
     def __init__(self, store: Path, find_kernel: Callable[[str], object]) -> None:
+        self._store = store
         self._folder = store / "snapshots"
         self._find_kernel = find_kernel
         self._runsc = Runsc(store / "sandboxes")
@@ -78,7 +83,9 @@ class GvisorEngine:
             )
         ]
 
-    async def snapshot(self, kernel: str, checkpoint: str, held_by: str) -> Snapshot:
+    async def snapshot(
+        self, kernel: str, checkpoint: str, held_by: str, mapped: Sequence[str] = ()
+    ) -> Snapshot:
         """Freeze the sandbox into a new directory."""
         now = datetime.now(timezone.utc)
         found = Snapshot(
@@ -94,12 +101,17 @@ class GvisorEngine:
         self._make_folder()
         place = self._folder / found.id
         place.mkdir(mode=0o700)
-        try:
-            found.bytes = await self._kernel(kernel).freeze(place / "image")
-            _write(place / "snapshot.json", asdict(found))
-        except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
-            raise
+        with ExitStack() as stack:
+            try:
+                # no chunk goes between the note and the image
+                await asyncio.to_thread(stack.enter_context, locks.shared(self._store))
+                noted = await asyncio.to_thread(needed_files.note, self._store, mapped)
+                await asyncio.to_thread(needed_files.write, place, noted)
+                found.bytes = await self._kernel(kernel).freeze(place / "image")
+                _write(place / "snapshot.json", asdict(found))
+            except BaseException:
+                shutil.rmtree(place, ignore_errors=True)
+                raise
         self._born_here.add(found.id)
         return found
 
@@ -121,6 +133,7 @@ class GvisorEngine:
                 "The image of the snapshot is gone.",
                 "Resume from the checkpoint instead.",
             )
+        await asyncio.to_thread(needed_files.check, self._store, image.parent)
         reset = snapshot.id not in self._born_here
         # a second life of the image meets clients that have spoken with the first
         self._born_here.discard(snapshot.id)

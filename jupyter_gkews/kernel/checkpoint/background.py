@@ -55,6 +55,7 @@ class BackgroundSave:
         prove: str = "scratch",
         reference_files: bool = True,
         compress: str = "none",
+        in_place: bool = False,
     ) -> None:
         """Parameters as those of `save`; `progress` and `cancelled` are called on both threads."""
         self._subject: Subject | None = subject
@@ -62,8 +63,8 @@ class BackgroundSave:
         self._progress = progress or (lambda step, done, total: None)
         self._cancelled = cancelled or (lambda: False)
         self._proof = Proof(prove, store)
-        self._reference_files = reference_files
         self._compress = check_way(compress)
+        self._reference_files, self._in_place = reference_files, in_place
         self._staging = Staging(store, subject.checkpoint)
         self._open = contextlib.ExitStack()
         self._key = b""
@@ -162,6 +163,7 @@ class BackgroundSave:
             progress=progress,
             meanwhile=look,
             reference_files=self._reference_files,
+            in_place=self._in_place,
         )
         return {"stored": stored.to_json(), "seen": self._proof.seen()}
 

@@ -8,6 +8,7 @@ come back as one. It never copies or reads the memory itself.
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -163,10 +164,16 @@ class Buffers:
             found.append(Extent(number, group.space, group.start, nbytes, owner, tuple(names)))
         return found
 
-    def layout(self, elsewhere: Mapping[int, tuple[int, int]] | None = None) -> Layout:
+    def layout(
+        self,
+        elsewhere: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        in_place: bool = False,
+    ) -> Layout:
         """Lay the extents out in blocks; those in `elsewhere`, by number, are the part of a
-        reference: (reference, offset)."""
-        return self._place(self._merged(), elsewhere or {})
+        reference: (reference, offset). With `in_place` a big range of host memory begins in its
+        block where it begins in its page, after zeros, so that its pages are those of the files."""
+        return self._place(self._merged(), elsewhere or {}, in_place)
 
     def _merged(self) -> list[_Group]:
         if self._groups is not None:
@@ -189,7 +196,12 @@ class Buffers:
         self._groups = groups
         return groups
 
-    def _place(self, groups: list[_Group], elsewhere: Mapping[int, tuple[int, int]]) -> Layout:
+    def _place(
+        self,
+        groups: list[_Group],
+        elsewhere: Mapping[int, tuple[int, int]],
+        in_place: bool,
+    ) -> Layout:
         blocks: list[Block] = []
         views: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(self._views)
         referenced: list[tuple[int, int, str, int, int]] = []
@@ -206,7 +218,8 @@ class Buffers:
                 continue
             nbytes = group.end - group.start
             if nbytes >= BIG:
-                number, offset = len(blocks), 0
+                number = len(blocks)
+                offset = group.start % mmap.PAGESIZE if in_place and not group.space else 0
                 blocks.append(Block())
             else:
                 pack = packs.get(group.space, -1)

@@ -44,13 +44,15 @@ class Chunk:
         return [self.name, self.nbytes, self.quick]
 
 
-def name_of(data: Any, algorithm: str | None = None) -> str:
-    """The name that `data` (any buffer) has as a chunk, by `algorithm` (else ALGORITHM).
+def name_of(data: Any, algorithm: str | None = None, *, zeros: int = 0) -> str:
+    """The name that `data` (any buffer), after so many `zeros`, has as a chunk, by `algorithm`
+    (else ALGORITHM).
 
     Raises LookupError if this process cannot compute it.
     """
     algorithm = algorithm or ALGORITHM
     digest = hasher(algorithm)
+    digest.update(bytes(zeros))
     digest.update(data)
     return f"{algorithm}-{digest.hexdigest()}"
 
@@ -78,12 +80,15 @@ def name_of_file(path: Path, algorithm: str) -> str:
             digest.update(data)
 
 
-def quick_of(data: Any) -> str | None:
-    """xxh3-128 of `data`: tells change apart at memory speed; None without xxhash."""
+def quick_of(data: Any, *, zeros: int = 0) -> str | None:
+    """xxh3-128 of `data`, after so many `zeros`: tells change apart at memory speed; None without
+    xxhash."""
     if _xxhash is None:
         return None
     # The function that does it in one call keeps the interpreter lock, `update` lets it go.
     digest = _xxhash.xxh3_128()
+    if zeros:
+        digest.update(bytes(zeros))
     digest.update(data)
     return str(digest.hexdigest())
 
@@ -93,21 +98,22 @@ def quick_hasher() -> Any:
     return _xxhash.xxh3_128() if _xxhash is not None else None
 
 
-def matches(data: Any, chunk: Chunk, *, full: bool) -> bool:
-    """Whether `data` is this chunk: by its quick hash if there is one, by its name if `full`.
+def matches(data: Any, chunk: Chunk, *, full: bool, zeros: int = 0) -> bool:
+    """Whether `data`, after so many `zeros`, is this chunk: by its quick hash if there is one, by
+    its name if `full`.
 
     A chunk that this process can check in no way does not match.
     """
-    if len(data) != chunk.nbytes:
+    if zeros + len(data) != chunk.nbytes:
         return False
     checked = False
     if chunk.quick is not None and _xxhash is not None:
-        if quick_of(data) != chunk.quick:
+        if quick_of(data, zeros=zeros) != chunk.quick:
             return False
         checked = True
     if full or not checked:
         try:
-            return name_of(data, chunk.name.split("-", 1)[0]) == chunk.name
+            return name_of(data, chunk.name.split("-", 1)[0], zeros=zeros) == chunk.name
         except LookupError:
             return checked
     return True

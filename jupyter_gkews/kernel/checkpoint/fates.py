@@ -20,6 +20,7 @@ def survives(
     extras: Mapping[str, Any] | None = None,
     cell_of: CellOf | None = None,
     reference_files: bool = True,
+    in_place: bool = False,
 ) -> dict[str, Any]:
     """{"variables", "process", "bytes"} as in the wire shapes. Sizes in bytes.
 
@@ -27,7 +28,7 @@ def survives(
     count once. `already_stored` is told by the places in memory that were saved or restored
     before, without reading them: what was changed there since will be written all the same, so
     it is an upper bound (and `to_write` a lower one). `referenced`: bytes that probably stand in
-    files of weights, which a save will compare.
+    files of weights, which a save will compare. `reference_files`, `in_place` as in `save`.
     """
     captured = process_state.capture(user_ns)
     got = collect(
@@ -44,16 +45,17 @@ def survives(
     extents = got.writer.buffers.extents()
     likely: set[int] = set()
     if reference_files:
-        matching = Matching(extents, store.root)
+        matching = Matching(extents, store.root, copies=not in_place)
         matching.look()
         likely = matching.likely()
     referenced = sum(extents[number].nbytes for number in likely)
-    layout = got.writer.buffers.layout(dict.fromkeys(likely, (0, 0)))
+    layout = got.writer.buffers.layout(dict.fromkeys(likely, (0, 0)), in_place=in_place)
     total = stored = 0
     for block in layout.blocks:
         total += block.nbytes
         if len(block.pieces) == 1:
-            stored += KNOWN.stored_bytes(block.pieces[0].address, block.nbytes, store)
+            piece = block.pieces[0]
+            stored += KNOWN.stored_bytes(piece.address - piece.offset, block.nbytes, store)
     total += got.file.tell()
     return {
         "variables": got.rows,

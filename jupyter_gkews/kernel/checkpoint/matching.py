@@ -71,10 +71,12 @@ def match(
     store: Path,
     check: Callable[[], None],
     progress: Callable[[int], None],
+    *,
+    copies: bool = True,
 ) -> Matches:
     """The extents that stand in files. `check` is called often and may raise; no thread is left at
-    work then. `store` as in Matching; `progress(bytes_done)`."""
-    matching = Matching(extents, store)
+    work then. `store` and `copies` as in Matching; `progress(bytes_done)`."""
+    matching = Matching(extents, store, copies=copies)
     try:
         matching.start()
         while not matching.wait(0.02):
@@ -88,11 +90,13 @@ def match(
 class Matching:
     """Compares extents of memory with files. `start`, then `wait` / `bytes_done`, `result`.
 
-    `store`: its folder; files that are not there as long as it is are left out.
+    `store`: its folder; files that are not there as long as it is are left out. `copies`: whether
+    memory counts that is no map of the file, but a copy of what stands there.
     """
 
-    def __init__(self, extents: list[Extent], store: Path) -> None:
+    def __init__(self, extents: list[Extent], store: Path, *, copies: bool = True) -> None:
         self._extents = extents
+        self._copies = copies
         self._store = store
         self._files: dict[str, WeightsFile | None] = {}
         self._todo: dict[int, deque[_Candidate]] = {}
@@ -231,7 +235,9 @@ class Matching:
         rest = [
             extent
             for extent in self._extents
-            if extent.number not in self._todo and extent.nbytes >= BIG
+            if extent.number not in self._todo
+            and extent.nbytes >= BIG
+            and (self._copies or extent.space)
         ]
         sizes = {extent.nbytes for extent in rest}
         index: dict[tuple[int, int, bytes], list[tuple[WeightsFile, TensorPlace, str | None]]] = {}

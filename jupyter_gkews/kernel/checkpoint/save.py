@@ -24,6 +24,7 @@ from .preparing import Prepared, Progress, Subject, complete, prepare, settle_gr
 from .proof import LOOK_S, Proof
 from .store import CheckpointStore
 from .storing import store_bytes
+from .writing import Placed
 
 
 def save(
@@ -42,6 +43,8 @@ def save(
     prove: str | bool = "scratch",
     reference_files: bool = True,
     compress: str = "none",
+    in_place: bool = False,
+    placed: list[Placed] | None = None,
     refused: Mapping[str, Loss] | None = None,
 ) -> dict[str, Any]:
     """Save the variables of `user_ns` as `checkpoint` and return its summary.
@@ -54,6 +57,9 @@ def save(
     bytes back; "off" does neither. The summary's `proved` says what was done (proof.py).
     `reference_files`: refer to weights that stand in safetensors files instead of copying them.
     `compress`: "zstd" compresses the graph (gzip where the environment has no zstd), "none".
+    `in_place`: lay big memory out so that its pages can be replaced by maps of the chunks
+    (in_place.py); memory that is a copy of a file of weights is then written as well. `placed`: is
+    filled with which pages those are.
     `refused`: variables that are known not to come back, each with its loss.
 
     Raises GkewsError: bad_request (`prove`, `compress`), cancelled, disk_full, store_not_writable,
@@ -63,8 +69,8 @@ def save(
     if isinstance(prove, bool):
         prove = "scratch" if prove else "off"
     run = _Save(subject, store, progress, cancelled, Proof(prove, store))
-    run.reference_files = reference_files
     run.compress = check_way(compress)
+    run.reference_files, run.in_place, run.placed = reference_files, in_place, placed
     key = store.prepare()
     with store.writing(), store.saving():
         try:
@@ -94,8 +100,9 @@ class _Save:
         self.cancelled = cancelled or (lambda: False)
         self.staging = Staging(store, subject.checkpoint)
         self.proof = proof
-        self.reference_files = True
         self.compress = "none"
+        self.reference_files, self.in_place = True, False
+        self.placed: list[Placed] | None = None
         self.new: list[str] = []
         self.trusted: set[str] = set()
         self.written = 0
@@ -166,6 +173,8 @@ class _Save:
             progress=partial(self.progress, "writing"),
             meanwhile=look,
             reference_files=self.reference_files,
+            in_place=self.in_place,
+            placed=self.placed,
         )
         self.new += stored.new
         self.written += stored.bytes_written

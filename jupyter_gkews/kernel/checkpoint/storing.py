@@ -15,7 +15,7 @@ from .commit import Staging
 from .known import KNOWN
 from .matching import Matches, match
 from .store import CheckpointStore, as_typed
-from .writing import ChunkWriter
+from .writing import ChunkWriter, Placed
 
 #: `progress(bytes_done, bytes_total)`
 Progress = Callable[[int, int], None]
@@ -60,9 +60,12 @@ def store_bytes(
     progress: Progress,
     meanwhile: Meanwhile | None = None,
     reference_files: bool = True,
+    in_place: bool = False,
+    placed: list[Placed] | None = None,
 ) -> Stored:
     """Write the memory of `buffers`, and return what the manifest needs of it. With
-    `reference_files`, what stands in files of weights is compared with them instead.
+    `reference_files`, what stands in files of weights is compared with them instead. `in_place`
+    and `placed` as in `save`.
 
     `check` is called often and may raise, `meanwhile(layout, done)` once, when the threads are at
     work; `done()` says whether they have ended, and calls `check`. Raises GkewsError: disk_full,
@@ -72,8 +75,14 @@ def store_bytes(
     matches = Matches()
     if reference_files:
         total = buffers.nbytes()
-        matches = match(buffers.extents(), store.root, check, lambda done: progress(done, total))
-    layout = buffers.layout(matches.placed)
+        matches = match(
+            buffers.extents(),
+            store.root,
+            check,
+            lambda done: progress(done, total),
+            copies=not in_place,
+        )
+    layout = buffers.layout(matches.placed, in_place=in_place)
     writer = ChunkWriter(store, staging.chunks, layout)
     beside = matches.nbytes
 
@@ -95,6 +104,8 @@ def store_bytes(
         raise as_typed(error, store.root) if isinstance(error, OSError) else error
     progress(beside + writer.bytes_done, beside + writer.bytes_total)
     table, blocks = writer.tables()
+    if placed is not None:
+        placed[:] = writer.placed()
     return Stored(
         chunks=table,
         blocks=blocks,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: A checkpoint that was written less than so many seconds ago is not old, whatever is asked: the
 #: pause that wrote it may not have said yet that it needs it.
 JUST_WRITTEN_S = 600.0
+#: Beside an image of a process, in `snapshots/<id>/`: the chunks that it has mapped.
+NEEDED_FILE = "needed.json"
 _CHUNK_NAME = re.compile(rb"(?:blake3|blake2b)-[0-9a-f]{64}")
 _CHUNK_FILE = re.compile(r"((?:blake3|blake2b)-[0-9a-f]{64})(?:\.[a-z0-9]+)?")
 _BUSY = (
@@ -113,7 +115,7 @@ def _collect(
     report["store"]["bytes"] += sum(row["bytes"] for row in report["checkpoints"])
     if unknown:
         report["stays"] = (
-            f"What is unused is not known: checkpoint {unknown[0]} cannot be read (of "
+            f"What is unused is not known: {unknown[0]} cannot be read (of "
             f"{len(unknown)} such), and nothing is removed that it may need. Bring it back from a "
             "backup, or delete it."
         )
@@ -138,7 +140,8 @@ def _collect(
 
 
 def mark(store: CheckpointStore, going: set[str]) -> tuple[set[str], list[str], int]:
-    """(chunks that a manifest names, checkpoints of which that cannot be known, their bytes).
+    """(chunks that a manifest or an image of a process needs, words for those of which that cannot
+    be known, bytes of the checkpoints).
 
     Names are read from manifests whether or not they can be trusted. Not known are the names in
     one that is missing, cut off, changed, or of a newer format.
@@ -155,11 +158,20 @@ def mark(store: CheckpointStore, going: set[str]) -> tuple[set[str], list[str], 
             data = (directory / "manifest.json").read_bytes()
         except OSError:
             if directory.is_dir() and any(directory.iterdir()):
-                unknown.append(directory.name)
+                unknown.append(f"checkpoint {directory.name}")
             continue
         used.update(match.decode() for match in _CHUNK_NAME.findall(data))
         if not tells_its_chunks(data, key):
-            unknown.append(directory.name)
+            unknown.append(f"checkpoint {directory.name}")
+    for image in _entries(store.root / "snapshots"):
+        try:
+            data = (image / NEEDED_FILE).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # its processes have none mapped
+        except OSError:
+            unknown.append(f"what snapshot {image.name} needs")
+            continue
+        used.update(match.decode() for match in _CHUNK_NAME.findall(data))
     return used, unknown, nbytes
 
 

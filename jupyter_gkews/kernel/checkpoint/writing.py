@@ -12,13 +12,15 @@ import mmap
 import os
 import threading
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import chunks
-from .buffers import Block, Layout
+from .buffers import BIG, Block, Layout
 from .chunks import CHUNK, Chunk, quick_of
 from .known import KNOWN, identity_of
+from .standing import Standing
 from .store import CheckpointStore
 from .transfers import Ahead, HostBuffer, settle
 from .workers import Workers
@@ -31,6 +33,17 @@ _Item = tuple[int, int, int, int]
 STOP_S = 0.5
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Host memory whose pages are those of a chunk's file: the file would begin at `address`, with
+    so many `zeros` in place of what stands there. `owner`: keeps the memory what it is."""
+
+    address: int
+    zeros: int
+    chunk: Chunk
+    owner: Any
+
+
 class ChunkWriter:
     """Writes the chunks of one layout. `start`, then look at `finished` / `bytes_done`, `join`."""
 
@@ -40,6 +53,7 @@ class ChunkWriter:
         self._layout = layout
         self._work: deque[_Item] = deque()
         self._unsynced: deque[tuple[Path, int]] = deque()  # and the bytes they still count for
+        self._standing = Standing(store.root)
         self._lock = threading.Lock()
         self._claimed: set[str] = set()
         self._stop = threading.Event()
@@ -94,6 +108,21 @@ class ChunkWriter:
                 parts.append(numbers[chunk.name])
             blocks.append(parts)
         return table, blocks
+
+    def placed(self) -> list[Placed]:
+        """What the chunks of big memory hold, where its pages are those of the files."""
+        found = []
+        for block, slots in zip(self._layout.blocks, self._blocks):
+            piece = block.pieces[0]
+            begin = piece.address - piece.offset
+            if len(block.pieces) > 1 or piece.space or piece.nbytes < BIG or begin % mmap.PAGESIZE:
+                continue
+            for number, slot in enumerate(slots):
+                chunk = self._found[slot]
+                assert chunk is not None
+                zeros = 0 if number else piece.offset
+                found.append(Placed(begin + number * CHUNK, zeros, chunk, piece.owner))
+        return found
 
     def _run(self) -> None:
         try:
@@ -157,8 +186,8 @@ class ChunkWriter:
             return known
         return self._put(buffer.view, nbytes, address)
 
-    def _unchanged(self, known: Chunk, data: Any) -> bool:
-        same = known.quick is not None and known.quick == quick_of(data)
+    def _unchanged(self, known: Chunk, data: Any, zeros: int = 0) -> bool:
+        same = known.quick is not None and known.quick == quick_of(data, zeros=zeros)
         return same and self._stored(known)
 
     def _stored(self, chunk: Chunk) -> bool:
@@ -176,15 +205,21 @@ class ChunkWriter:
         return True
 
     def _chunk(self, block: Block, offset: int, nbytes: int, still: mmap.mmap) -> Chunk:
-        data, address = content(block, offset, nbytes)
+        data, address, zeros = content(block, offset, nbytes)
         if address:
             known = KNOWN.get(address, nbytes)
-            if known is not None and self._unchanged(known, data):
+            if known is not None and self._standing.holds(address, zeros, known):
+                if self._stored(known):
+                    return known
+            elif known is not None and self._unchanged(known, data, zeros):
                 return known
         # A thread of the user's may write to it meanwhile: what is hashed and what is written must
         # be the same bytes. memmove lets other threads run, slicing does not.
-        source = address or ctypes.addressof(ctypes.c_char.from_buffer(data))
-        ctypes.memmove((ctypes.c_char * nbytes).from_buffer(still), source, nbytes)
+        still[:zeros] = bytes(zeros)
+        source = address + zeros if address else ctypes.addressof(ctypes.c_char.from_buffer(data))
+        ctypes.memmove(
+            (ctypes.c_char * (nbytes - zeros)).from_buffer(still, zeros), source, nbytes - zeros
+        )
         return self._put(still, nbytes, address)
 
     def _put(self, still: Any, nbytes: int, address: int) -> Chunk:
@@ -212,17 +247,20 @@ class ChunkWriter:
         return chunk
 
 
-def content(block: Block, offset: int, nbytes: int) -> tuple[Any, int]:
-    """(buffer, address) of part of a block; the address is 0 where the bytes had to be copied."""
+def content(block: Block, offset: int, nbytes: int) -> tuple[Any, int, int]:
+    """(buffer, address, zeros) of part of a block: so many zeros come before what is in the buffer.
+    The address, of the first of them, is 0 where the bytes had to be copied."""
     if len(block.pieces) == 1:
         piece = block.pieces[0]
-        address = piece.address + offset
-        return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B"), address
+        zeros = max(0, piece.offset - offset)
+        address = piece.address - piece.offset + offset
+        array = (ctypes.c_char * (nbytes - zeros)).from_address(address + zeros)
+        return memoryview(array).cast("B"), address, zeros
     data = bytearray(nbytes)
     for piece, start, stop in _within(block, offset, nbytes):
         source = (ctypes.c_char * (stop - start)).from_address(piece.address + start - piece.offset)
         data[start - offset : stop - offset] = source
-    return data, 0
+    return data, 0, 0
 
 
 def _within(block: Block, offset: int, nbytes: int) -> list[tuple[Any, int, int]]:
