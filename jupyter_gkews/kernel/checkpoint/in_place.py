@@ -24,7 +24,7 @@ from .allocations import is_mallocs, start_of
 from .known import KNOWN, identity_of
 from .process_maps import Region
 from .standing import Standing
-from .stillness import python_is_alone, running, until_true, wait_until_still
+from .stillness import python_is_alone, running, threads_of_python, until_true, wait_until_still
 from .store import CheckpointStore
 from .workers import Workers
 from .writing import Placed
@@ -37,6 +37,8 @@ MOST = 16000
 BATCH = 256 << 20
 #: Seconds that those may take to come to rest, and that all of it may take.
 STILL_S = 2.0
+#: So often what was compared is compared again, because such a thread ran meanwhile.
+TRIES = 4
 LIMIT_S = 60.0
 
 _COMPUTING = "threads of a library are computing"
@@ -86,12 +88,8 @@ def map_in_place(store: CheckpointStore, placed: list[Placed]) -> Mapped:
     result = Mapped(plan.mapped, plan.left)
     deadline = time.monotonic() + LIMIT_S
     for batch in _batches(plan.pieces):
-        if time.monotonic() > deadline:
-            why = "it took too long"
-        elif not wait_until_still(STILL_S):
-            why = _COMPUTING
-        else:
-            why = _map_batch(libc, batch) or ""
+        late = time.monotonic() > deadline
+        why = "it took too long" if late else _map_batch(libc, batch)
         for piece in batch:
             nbytes = piece.end - piece.start
             if piece.mapped:
@@ -208,22 +206,30 @@ def _keeping_the_lock() -> Any:
 
 def _map_batch(libc: Any, batch: list[_Piece]) -> str | None:
     """Compare and map; a clause if that had to be given up."""
-    if python_is_alone():
-        equal, ours = _compare(batch)
-        if running(ours):
+    for _ in range(TRIES):
+        if not python_is_alone():
+            return _map_beside_others(libc, batch)
+        harmless = threads_of_python()
+        if not wait_until_still(STILL_S, harmless):
             return _COMPUTING
-        for piece in equal:
-            piece.mapped = _map(libc, piece)
-        return None
+        equal, ours = _compare(batch)
+        if not running(harmless | ours):
+            for piece in equal:
+                piece.mapped = _map(libc, piece)
+            return None
+    return _COMPUTING
+
+
+def _map_beside_others(libc: Any, batch: list[_Piece]) -> str | None:
     # Another thread of Python's may write between the comparison and the map, unless it is kept
     # out from the one to the other: a copy is compared with the chunk, and then with the memory.
     copy = mmap.mmap(-1, chunks.CHUNK)
     anchor = (ctypes.c_char * chunks.CHUNK).from_buffer(copy)
     try:
         for piece in batch:
-            if running() and not wait_until_still(STILL_S):
+            if not wait_until_still(STILL_S):
                 return _COMPUTING
-            piece.mapped = _map_beside_others(libc, piece, copy, ctypes.addressof(anchor))
+            piece.mapped = _map_one(libc, piece, copy, ctypes.addressof(anchor))
     finally:
         del anchor
         copy.close()
@@ -257,7 +263,7 @@ def _compare(batch: list[_Piece]) -> tuple[list[_Piece], set[int]]:
     return equal, ours
 
 
-def _map_beside_others(libc: Any, piece: _Piece, copy: mmap.mmap, at: int) -> bool:
+def _map_one(libc: Any, piece: _Piece, copy: mmap.mmap, at: int) -> bool:
     placed = piece.placed
     data = _bytes_of(piece)
     address = placed.address + placed.zeros

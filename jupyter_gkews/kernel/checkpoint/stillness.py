@@ -27,10 +27,15 @@ def python_is_alone() -> bool:
     return not other_threads() and known.issuperset(sys._current_frames())
 
 
-def wait_until_still(timeout_s: float) -> bool:
-    """Whether all other threads sleep, within so many seconds."""
+def threads_of_python() -> set[int]:
+    """The numbers that the system has for them."""
+    return {each.native_id for each in threading.enumerate() if each.native_id is not None}
+
+
+def wait_until_still(timeout_s: float, without: Collection[int] = ()) -> bool:
+    """Whether all other threads sleep, within so many seconds; but for those in `without`."""
     deadline = time.monotonic() + timeout_s
-    while running():
+    while running(without):
         if time.monotonic() > deadline:
             return False
         time.sleep(_LOOK_S)
@@ -38,8 +43,9 @@ def wait_until_still(timeout_s: float) -> bool:
 
 
 def running(without: Collection[int] = ()) -> set[int]:
-    """The threads that run or wait for a disk, less this one and those in `without`. A system that
-    tells nothing of them is not believed: 0 is among them then."""
+    """The threads that run or wait for a disk, less this one, those in `without` and those of zmq,
+    which have buffers of their own. A system that tells nothing is not believed: 0 is among them
+    then."""
     here, found = threading.get_native_id(), set()
     try:
         names = os.listdir("/proc/self/task")
@@ -50,10 +56,11 @@ def running(without: Collection[int] = ()) -> set[int]:
             continue
         try:
             with open(f"/proc/self/task/{name}/stat", "rb", buffering=0) as file:
-                state = file.read(512).rpartition(b")")[2].split()[0]
+                comm, _, rest = file.read(512).partition(b"(")[2].rpartition(b")")
+                state = rest.split()[0]
         except (OSError, IndexError):  # it has ended
             continue
-        if state not in (b"S", b"Z", b"X"):
+        if state not in (b"S", b"Z", b"X") and not comm.startswith(b"ZMQbg/"):
             found.add(int(name))
     return found
 
