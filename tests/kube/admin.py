@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -103,10 +103,15 @@ class Admin:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", **options}
         return self.ask("DELETE", f"{path}/{name}", body)
 
-    def watch(self, path: str, timeout: float = 30.0, **query: object) -> Iterator[Json]:
+    def watch(
+        self, path: str, timeout: float = 90.0,
+        opened: Callable[[http.client.HTTPSConnection], object] | None = None, **query: object,
+    ) -> Iterator[Json]:  # fmt: skip
         """Events until the server ends it. Raises Answered, or OSError when it is cut."""
         query = {"watch": "true", **query}
         connection, answer = self._send("GET", path, None, "application/json", timeout, query)
+        if opened is not None:
+            opened(connection)
         try:
             if answer.status >= 400:
                 raise Answered(answer.status, json.loads(answer.read()))

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
+from jupyter_gkews.engines.workspaces.connection import InPod
+from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
+from jupyter_gkews.engines.workspaces.watching import Pauses
+
 from . import real_server
+from .actors import Platform
 from .admin import Admin, Answered
 from .fake import FakeCluster
 from .real_server import RealCluster
@@ -96,3 +102,47 @@ def admin(cluster: Cluster) -> Admin:
 def namespace(admin: Admin) -> str:
     """A namespace of the test's own."""
     return admin.namespace(f"t-{secrets.token_hex(4)}")
+
+
+# -- our own client, and the parties of a cluster with Workspaces ---------------------------------
+
+#: So that a test of a failing server takes no minutes.
+QUICK = Pauses(first=0.05, longest=0.2, refused=0.2)
+
+
+def in_pod(cluster: Cluster, folder: Path, token: str, namespace: str = "default") -> InPod:
+    """What a pod finds of its service account: files, and the address in its environment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "token").write_text(token)
+    (folder / "namespace").write_text(namespace)
+    (folder / "ca.crt").write_text(cluster.ca.read_text())
+    host, port = cluster.url.removeprefix("https://").split(":")
+    return InPod(folder, {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port})
+
+
+@pytest.fixture
+def asked(fake: FakeCluster, tmp_path: Path) -> Iterator[Asked]:
+    """Our client of the fake cluster, as its admin."""
+    client = Asked(in_pod(fake, tmp_path / "account", fake.admin_token))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def platform(fake: FakeCluster) -> Iterator[Platform]:
+    """Kubeflow's controller, the snapshot addon, GKE and nodes, playing in `default`."""
+    played = Platform(admin_of(fake), "default")
+    fake.registry.admission.append(played.hook)
+    yield played.start()
+    played.stop()
+
+
+@pytest.fixture
+def observer(asked: Asked, platform: Platform) -> Iterator[WorkspaceObserver]:
+    """Follows the workspace `ws`, which runs."""
+    platform.create()
+    following = WorkspaceObserver(asked, "default", "ws", pauses=QUICK).start()
+    running = following.wait(lambda seen, _: seen.pod_ready and seen.state == "Running", 20)
+    assert running is not None, following.state()
+    yield following
+    following.stop()

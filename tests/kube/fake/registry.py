@@ -112,24 +112,24 @@ class Registry:
             metadata["namespace"] = namespace
         if metadata.get("resourceVersion"):
             raise bad_request("resourceVersion should not be set on objects to be created")
+        if resource.namespaced and self.store.get(("namespaces", "", namespace)) is None:
+            raise not_found("namespaces", namespace)
+        if resource.status:
+            new.pop("status", None)
+        new = self._admitted("CREATE", resource, "", namespace, name, user, None, new)
+        self._validate(resource, new)
+        metadata = new["metadata"]
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = _now()
+        metadata.pop("deletionTimestamp", None)
+        if resource.custom:
+            metadata["generation"] = 1
+        if resource.plural == "pods":
+            new.setdefault("status", {}).setdefault("phase", "Pending")
+        key = _key(resource, namespace, name)
         with self.store.lock:
-            if resource.namespaced and self.store.get(("namespaces", "", namespace)) is None:
-                raise not_found("namespaces", namespace)
-            if resource.status:
-                new.pop("status", None)
-            new = self._admitted("CREATE", resource, "", namespace, name, user, None, new)
-            metadata = new["metadata"]
-            metadata["uid"] = str(uuid.uuid4())
-            metadata["creationTimestamp"] = _now()
-            metadata.pop("deletionTimestamp", None)
-            if resource.custom:
-                metadata["generation"] = 1
-            key = _key(resource, namespace, name)
             if self.store.get(key) is not None:
                 raise exists_already(resource.name, name)
-            self._validate(resource, new)
-            if resource.plural == "pods":
-                new.setdefault("status", {}).setdefault("phase", "Pending")
             found = self.store.put(key, new)
             if resource.plural == "customresourcedefinitions":
                 found = self._define(key, found)
@@ -138,16 +138,16 @@ class Registry:
     def replace(
         self, resource: Resource, namespace: str, name: str, sub: str, body: Json, user: str
     ) -> Json:
-        with self.store.lock:
-            old = self.get(resource, namespace, name)
-            new = copy.deepcopy(body)
-            given = (new.get("metadata") or {}).get("resourceVersion")
-            if not given and resource.custom:
-                cause = (
-                    "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
-                )
-                raise invalid(resource.kind, name, [cause])
-            return self._write(resource, namespace, name, sub, old, new, user)
+        old = self.get(resource, namespace, name)
+        new = copy.deepcopy(body)
+        given = (new.get("metadata") or {}).get("resourceVersion")
+        if not given and resource.custom:
+            cause = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+            raise invalid(resource.kind, name, [cause])
+        found = self._write(resource, namespace, name, sub, old, new, user)
+        if found is None:
+            raise conflict(resource.name, name)
+        return found
 
     def patch(
         self,
@@ -159,7 +159,7 @@ class Registry:
         body: object,
         user: str,
     ) -> Json:
-        with self.store.lock:
+        for _ in range(5):
             old = self.get(resource, namespace, name)
             if kind == "application/merge-patch+json":
                 if not isinstance(body, dict):
@@ -174,15 +174,19 @@ class Registry:
                     "the body of the request was in an unknown format - accepted media types "
                     "include: application/json-patch+json, application/merge-patch+json",
                 )
-            return self._write(resource, namespace, name, sub, old, new, user)
+            found = self._write(resource, namespace, name, sub, old, new, user)
+            if found is not None:
+                return found
+        raise conflict(resource.name, name)
 
     def delete(
         self, resource: Resource, namespace: str, name: str, options: Json, user: str
     ) -> tuple[Json, bool]:
         """(the object as it was, whether it is gone now)."""
+        old = self.get(resource, namespace, name)
+        self._admitted("DELETE", resource, "", namespace, name, user, old, None)
         with self.store.lock:
             old = self.get(resource, namespace, name)
-            self._admitted("DELETE", resource, "", namespace, name, user, old, None)
             wanted = options.get("preconditions") or {}
             for key in ("uid", "resourceVersion"):
                 if wanted.get(key) and wanted[key] != old["metadata"][key]:
@@ -204,6 +208,20 @@ class Registry:
                     self._resources.pop((served.group, served.version, served.plural), None)
             return _shown(resource, found), True
 
+    def bind(self, namespace: str, name: str, node: str) -> None:
+        """What the scheduler does with a pod: only once."""
+        with self.store.lock:
+            pod = self.get(self.resource("", "v1", "pods"), namespace, name)
+            if pod["spec"].get("nodeName"):
+                why = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+                raise conflict("pods/binding", name, why)
+            pod["spec"]["nodeName"] = node
+            status = pod.setdefault("status", {})
+            rest = [c for c in status.get("conditions") or [] if c["type"] != "PodScheduled"]
+            placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": _now()}
+            status["conditions"] = [*rest, placed]
+            self.store.put(("pods", namespace, name), pod)
+
     def _mark(self, resource: Resource, namespace: str, name: str, old: Json, grace: int) -> Json:
         if "deletionTimestamp" not in old["metadata"]:
             old["metadata"]["deletionTimestamp"] = _now()
@@ -219,7 +237,8 @@ class Registry:
         old: Json,
         new: Json,
         user: str,
-    ) -> Json:
+    ) -> Json | None:
+        """None if it has changed meanwhile: hooks are asked without the lock, as they ask us."""
         self._check_kind(resource, new)
         metadata = new.setdefault("metadata", {})
         given = metadata.get("resourceVersion")
@@ -247,12 +266,22 @@ class Registry:
             generation = old["metadata"].get("generation", 1)
             new["metadata"]["generation"] = generation if same else generation + 1
         key = _key(resource, namespace, name)
-        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
-            grace = old["metadata"].get("deletionGracePeriodSeconds", 0)
-            if old["metadata"].get("finalizers") and not grace:
-                self.store.put(key, new)
-                return _shown(resource, self.store.remove(key))
-        return _shown(resource, self.store.put(key, new))
+        finalized = (
+            new["metadata"].get("deletionTimestamp")
+            and old["metadata"].get("finalizers")
+            and not new["metadata"].get("finalizers")
+            and not old["metadata"].get("deletionGracePeriodSeconds")
+        )
+        with self.store.lock:
+            now = self.store.get(key)
+            if now is None:
+                raise not_found(resource.name, name)
+            if now["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+                return None
+            found = self.store.put(key, new)
+            if finalized:
+                found = self.store.remove(key)
+            return _shown(resource, found)
 
     def _admitted(
         self, operation: str, resource: Resource, sub: str, namespace: str, name: str, user: str,

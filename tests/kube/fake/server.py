@@ -241,7 +241,12 @@ class _Handler(BaseHTTPRequestHandler):
         sub = rest[2] if len(rest) > 2 else ""
         served = sub in ("", "status" if resource.status else "")
         token = resource.plural == "serviceaccounts" and sub == "token"
-        if not (served or token) or len(rest) > 3 or (namespace and not resource.namespaced):
+        binding = resource.plural == "pods" and sub == "binding" and self.command == "POST"
+        if (
+            not (served or token or binding)
+            or len(rest) > 3
+            or (namespace and not resource.namespaced)
+        ):
             raise no_such_path()
         watching = query.get("watch") in _TRUE
         verb = _METHODS.get(self.command) or ("get" if name else "watch" if watching else "list")
@@ -251,6 +256,10 @@ class _Handler(BaseHTTPRequestHandler):
         if token and self.command == "POST":
             registry.get(resource, namespace, name)
             return 201, authority.account_token(namespace, name, _json(raw))
+        if binding:
+            node = (_json(raw).get("target") or {}).get("name", "")
+            registry.bind(namespace, name, node)
+            return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
         if verb == "get":
             return 200, registry.get(resource, namespace, name)
         if verb == "list":

@@ -1,0 +1,336 @@
+"""One workspace, followed: its Workspace, pod, trigger, snapshots and events, as one state.
+
+Holds one watch for each kind of object that may be read; between changes nothing is asked. Changes
+nothing in the cluster.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from .access import AccessReviews
+from .cluster import Cluster
+from .problems import ClusterError
+from .seen import Seen
+from .state import WorkspaceState, read
+from .watching import ObjectWatch, Pauses
+from .words import (
+    EVENTS,
+    KINDS,
+    PODS,
+    POLICIES,
+    SNAPSHOTS,
+    TRIGGERED_BY,
+    TRIGGERS,
+    WORKSPACE_LABEL,
+    WORKSPACES,
+    Json,
+    Resource,
+    name_of,
+    policy_of,
+    trigger_of,
+)
+
+
+def look(cluster: Cluster, namespace: str, name: str) -> Seen:
+    """Read everything once. Raises ClusterError if the Workspace itself cannot be read.
+
+    What may not be read, or is not served here, is left out and named in `hidden`.
+    """
+    hidden: set[str] = set()
+
+    def or_hidden(need: str, ask: Callable[[], object]) -> object:
+        try:
+            return ask()
+        except ClusterError as error:
+            if not (error.forbidden or error.missing):
+                raise
+            hidden.add(need)
+            return None
+
+    seen = Seen(cluster.find(WORKSPACES, namespace, name))
+    if seen.workspace is None:
+        return seen
+    pods = or_hidden("pods", lambda: cluster.list(PODS, namespace, _label(name))[0])
+    seen.pod = newest(pods) if isinstance(pods, list) else None
+    trigger = or_hidden("triggers", lambda: cluster.find(TRIGGERS, namespace, trigger_of(name)))
+    seen.trigger = trigger if isinstance(trigger, dict) else None
+    labels = f"{TRIGGERED_BY}={trigger_of(name)}"
+    snapshots = or_hidden("snapshots", lambda: cluster.list(SNAPSHOTS, namespace, labels)[0])
+    seen.snapshots = snapshots if isinstance(snapshots, list) else []
+    if seen.pod is not None:
+        fields = _about(name_of(seen.pod))
+        events = or_hidden("events", lambda: cluster.list(EVENTS, namespace, fields=fields)[0])
+        seen.events = events if isinstance(events, list) else []
+    _add_rarely_changed(cluster, namespace, name, seen, or_hidden)
+    seen.hidden = frozenset(hidden)
+    return seen
+
+
+def _add_rarely_changed(
+    cluster: Cluster, namespace: str, name: str, seen: Seen,
+    or_hidden: Callable[[str, Callable[[], object]], object],
+) -> None:  # fmt: skip
+    kind = ((seen.workspace or {}).get("spec") or {}).get("kind")
+    if kind:
+        found = or_hidden("kinds", lambda: cluster.find(KINDS, "", str(kind)))
+        seen.kind = found if isinstance(found, dict) else None
+    found = or_hidden("policies", lambda: cluster.find(POLICIES, namespace, policy_of(name)))
+    seen.policy = found if isinstance(found, dict) else None
+
+
+def newest(pods: Iterable[Json]) -> Json | None:
+    """The pod that counts: one that is not going before one that is, then the youngest."""
+    ranked = sorted(
+        pods,
+        key=lambda pod: (
+            "deletionTimestamp" not in pod["metadata"],
+            str(pod["metadata"].get("creationTimestamp") or ""),
+        ),
+    )
+    return ranked[-1] if ranked else None
+
+
+class WorkspaceObserver:
+    """Follows one workspace. Callbacks come in the threads of the watches."""
+
+    def __init__(
+        self, cluster: Cluster, namespace: str, name: str, *, pauses: Pauses | None = None,
+        access: AccessReviews | None = None,
+    ) -> None:  # fmt: skip
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+        self.access = access or AccessReviews(cluster, namespace, name)
+        self._pauses = pauses
+        self._changed = threading.Condition()
+        self._seen = Seen()
+        self._pods: dict[str, Json] = {}
+        self._snapshots: dict[str, Json] = {}
+        self._events: dict[str, Json] = {}
+        self._events_of = ""
+        self._version = 0
+        self._listed: set[str] = set()
+        self._watches: dict[str, ObjectWatch] = {}
+        self._told: list[Callable[[WorkspaceState], None]] = []
+        self._stopped = False
+
+    def start(self) -> WorkspaceObserver:
+        """Begin to follow. Raises ClusterError if it cannot be asked what may be followed."""
+        missing = {need.id for need in self.access.missing()}
+        self._seen = Seen(hidden=frozenset(missing))
+        wanted: dict[str, tuple[Resource, dict[str, str], Callable[[str, Json | None], None]]] = {
+            "see": (WORKSPACES, {"fields": f"metadata.name={self.name}"}, self._workspace_changed),
+            "pods": (PODS, {"labels": _label(self.name)}, self._pod_changed),
+            "triggers": (
+                TRIGGERS,
+                {"fields": f"metadata.name={trigger_of(self.name)}"},
+                self._trigger_changed,
+            ),
+            "snapshots": (
+                SNAPSHOTS,
+                {"labels": f"{TRIGGERED_BY}={trigger_of(self.name)}"},
+                self._snapshot_changed,
+            ),
+        }
+        for need, (resource, selectors, changed) in wanted.items():
+            if need in missing:
+                continue
+            self._watches[need] = ObjectWatch(
+                self.cluster, resource, self.namespace, changed, pauses=self._pauses,
+                listed=lambda need=need: self._note_listed(need),  # type: ignore[misc]
+                troubled=lambda error, need=need: self._troubled(need, error),  # type: ignore[misc]
+                **selectors,  # type: ignore[arg-type]
+            ).start()  # fmt: skip
+        return self
+
+    def stop(self) -> None:
+        """End all watches."""
+        with self._changed:
+            self._stopped = True
+            watches = list(self._watches.values())
+            self._changed.notify_all()
+        for watch in watches:
+            watch.stop()
+
+    def restart(self) -> None:
+        """After a wake-up in another pod: every connection is dead, and rights may be others."""
+        self.access.forget()
+        self.cluster.close()
+        with self._changed:
+            watches = list(self._watches.values())
+        for watch in watches:
+            watch.restart()
+
+    def subscribe(self, told: Callable[[WorkspaceState], None]) -> None:
+        """Be told every new state, in the thread of the watch that saw it."""
+        with self._changed:
+            self._told.append(told)
+
+    @property
+    def trouble(self) -> ClusterError | None:
+        """Why the Workspace is not seen just now; None if it is."""
+        watch = self._watches.get("see")
+        return None if watch is None else watch.trouble
+
+    def seen(self) -> Seen:
+        """The objects as they are known now."""
+        with self._changed:
+            return self._copy()
+
+    def state(self) -> WorkspaceState:
+        """The state as it is known now."""
+        return read(self.seen())
+
+    def wait_until_seen(self, seconds: float) -> bool:
+        """Whether everything that may be read has been read once."""
+        with self._changed:
+            needed = set(self._watches) - {"events", "triggers", "snapshots"}
+            return self._changed.wait_for(lambda: needed <= self._listed, seconds)
+
+    def catch_up(self, version: str, seconds: float) -> bool:
+        """Wait until the watch has seen what an answer with this resourceVersion has said."""
+        return self.wait(lambda seen, _: _reached(seen.workspace, version), seconds) is not None
+
+    def wait(
+        self, enough: Callable[[Seen, WorkspaceState], bool], seconds: float
+    ) -> WorkspaceState | None:
+        """Wait for changes until `enough`; None if the time is over."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            while True:
+                version, seen = self._version, self._copy()
+                state = read(seen)
+                if enough(seen, state):
+                    return state
+                left = end - time.monotonic()
+                if left <= 0 or self._stopped:
+                    return None
+                self._changed.wait_for(
+                    lambda v=version: self._version != v or self._stopped,  # type: ignore[misc]
+                    # a state also ages: an hour without a change is looked at again, unasked
+                    min(left, 5.0),
+                )
+
+    # -- in the threads of the watches -------------------------------------------------------
+
+    def _copy(self) -> Seen:
+        return replace(
+            self._seen,
+            pod=newest(self._pods.values()),
+            snapshots=list(self._snapshots.values()),
+            events=list(self._events.values()),
+        )
+
+    def _workspace_changed(self, name: str, found: Json | None) -> None:
+        del name
+        kind = ((found or {}).get("spec") or {}).get("kind")
+        have = name_of(self._seen.kind or {})
+        if found is not None and kind and kind != have and "kinds" not in self._seen.hidden:
+            extra = Seen(found)
+            self._read_rarely_changed(extra)
+            with self._changed:
+                self._seen.kind, self._seen.policy = extra.kind, extra.policy
+        self._set(workspace=found)
+
+    def _read_rarely_changed(self, extra: Seen) -> None:
+        def or_nothing(need: str, ask: Callable[[], object]) -> object:
+            if need in self._seen.hidden:
+                return None
+            try:
+                return ask()
+            except ClusterError:
+                return None
+
+        _add_rarely_changed(self.cluster, self.namespace, self.name, extra, or_nothing)
+
+    def _pod_changed(self, name: str, found: Json | None) -> None:
+        with self._changed:
+            if found is None:
+                self._pods.pop(name, None)
+            else:
+                self._pods[name] = found
+            pod = newest(self._pods.values())
+        if pod is not None:
+            self._follow_events(name_of(pod))
+        self._set()
+
+    def _follow_events(self, pod: str) -> None:
+        with self._changed:
+            if pod == self._events_of or "events" in self._seen.hidden or self._stopped:
+                return
+            self._events_of = pod
+            before = self._watches.pop("events", None)
+            self._events.clear()
+            watch = ObjectWatch(
+                self.cluster, EVENTS, self.namespace, self._event_changed, fields=_about(pod),
+                pauses=self._pauses,
+            )  # fmt: skip
+            self._watches["events"] = watch
+        if before is not None:
+            before.stop()
+        watch.start()
+
+    def _event_changed(self, name: str, found: Json | None) -> None:
+        self._keep(self._events, name, found)
+
+    def _trigger_changed(self, name: str, found: Json | None) -> None:
+        del name
+        self._set(trigger=found)
+
+    def _snapshot_changed(self, name: str, found: Json | None) -> None:
+        self._keep(self._snapshots, name, found)
+
+    def _keep(self, among: dict[str, Json], name: str, found: Json | None) -> None:
+        with self._changed:
+            if found is None:
+                among.pop(name, None)
+            else:
+                among[name] = found
+        self._set()
+
+    def _set(self, **changed: Json | None) -> None:
+        with self._changed:
+            for key, value in changed.items():
+                setattr(self._seen, key, value)
+            self._version += 1
+            told = list(self._told)
+            state = read(self._copy()) if told else None
+            self._changed.notify_all()
+        if state is not None:
+            for one in told:
+                one(state)
+
+    def _note_listed(self, need: str) -> None:
+        with self._changed:
+            self._listed.add(need)
+            self._changed.notify_all()
+
+    def _troubled(self, need: str, error: ClusterError | None) -> None:
+        if error is not None and (error.forbidden or error.missing):
+            with self._changed:
+                self._seen.hidden = self._seen.hidden | {need}
+                self._listed.add(need)  # it will not come: nobody need wait for it
+        elif error is None:
+            with self._changed:
+                self._seen.hidden = self._seen.hidden - {need}
+        self._set()
+
+
+def _reached(found: Json | None, version: str) -> bool:
+    if found is None:
+        return False
+    have = str(found["metadata"].get("resourceVersion") or "")
+    try:
+        return int(have) >= int(version)
+    except ValueError:  # by its documentation it need not be a number
+        return have == version
+
+
+def _label(name: str) -> str:
+    return f"{WORKSPACE_LABEL}={name}"
+
+
+def _about(pod: str) -> str:
+    return f"involvedObject.kind=Pod,involvedObject.name={pod}"

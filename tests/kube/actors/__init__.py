@@ -1,0 +1,10 @@
+"""The parties that a cluster with GKE Workspaces has besides its API server, played by scripts.
+
+Each follows objects through the API as its original does, so it plays on the fake server and on a
+real one alike: controller.py (Kubeflow's), addon.py (GKE's snapshot addon, webhook included),
+gke.py (Pod Snapshots), nodes.py (scheduler and kubelet), platform.py (all of them together).
+"""
+
+from .platform import Platform
+
+__all__ = ["Platform"]

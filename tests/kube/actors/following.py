@@ -1,0 +1,105 @@
+"""What all actors are: a thread that looks at everything again when something has changed.
+
+An actor acts on what it finds, never on what it remembers; `again` makes it look once more.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from ..admin import Admin, Answered
+
+
+class Actor:
+    """Subclasses have `reconcile()`; it may be called at any time, in the actor's thread."""
+
+    #: Collections in the namespace whose changes make it look.
+    follows: tuple[str, ...] = ()
+
+    def __init__(self, admin: Admin, namespace: str) -> None:
+        self.admin, self.namespace = admin, namespace
+        self.faults: list[str] = []
+        """What went wrong in the script itself: none, in a test that passes."""
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._due = float("inf")
+        self._connections: set[http.client.HTTPSConnection] = set()
+        self._threads: list[threading.Thread] = []
+
+    def path(self, collection: str) -> str:
+        """`apis/kubeflow.org/v1beta1 workspaces` -> the path of that in our namespace."""
+        group, _, plural = collection.partition(" ")
+        return f"{group}/namespaces/{self.namespace}/{plural}"
+
+    def reconcile(self) -> None:
+        raise NotImplementedError
+
+    def again(self, seconds: float) -> None:
+        self._due = min(self._due, time.monotonic() + seconds)
+
+    def poke(self) -> None:
+        """A knob was turned: look."""
+        self._wake.set()
+
+    def start(self) -> None:
+        for collection in self.follows:
+            self._thread(lambda c=collection: self._follow(c))  # type: ignore[misc]
+        self._thread(self._act)
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._wake.set()
+        for connection in list(self._connections):
+            if connection.sock is not None:
+                with suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+
+    def _thread(self, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name=type(self).__name__, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _follow(self, collection: str) -> None:
+        while not self._ended.is_set():
+            try:
+                events = self.admin.watch(
+                    self.path(collection), opened=self._connections.add, timeoutSeconds=60
+                )
+                for _ in events:
+                    self._wake.set()
+                    if self._ended.is_set():
+                        return
+            except (OSError, http.client.HTTPException, ValueError, AttributeError):
+                self._ended.wait(0.1)  # the server is away, or its answer was cut
+            except Answered as answered:
+                self._note(answered)
+                self._ended.wait(0.1)
+
+    def _act(self) -> None:
+        while not self._ended.is_set():
+            left = self._due - time.monotonic()
+            self._wake.wait(None if left == float("inf") else max(0.0, left))
+            self._wake.clear()
+            if time.monotonic() >= self._due:
+                self._due = float("inf")
+            if self._ended.is_set():
+                return
+            try:
+                self.reconcile()
+            except Answered as answered:
+                if answered.code not in (404, 409):  # somebody was faster: it is seen next time
+                    self._note(answered)
+                self.again(0.05)
+            except (OSError, http.client.HTTPException):
+                self.again(0.1)
+
+    def _note(self, answered: Answered) -> None:
+        if not self._ended.is_set():
+            self.faults.append(f"{type(self).__name__}: {answered}")

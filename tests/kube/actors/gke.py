@@ -1,0 +1,116 @@
+"""GKE Pod Snapshots: a trigger becomes a PodSnapshot, step by step.
+
+`outcome`: "ok", "failed" (the trigger says so), "hang" (nothing more happens), "lost" (the trigger
+is complete, the snapshot never becomes ready). `pace`: seconds between two steps. `wedged`: the
+finalizer of a deleted snapshot is not taken away.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from ..admin import SNAPSHOT
+from .controller import condition
+from .following import Actor
+from .nodes import SNAPSHOTS, now
+
+Json = dict[str, Any]
+TRIGGERS = f"{SNAPSHOT} podsnapshotmanualtriggers"
+FINALIZER = "podsnapshot.gke.io/podsnapshot-finalizer"
+TRIGGERED_BY = "gke-pod-snapshot-triggered-by"
+
+
+class PodSnapshots(Actor):
+    follows = (TRIGGERS, SNAPSHOTS)
+
+    def __init__(self, *about: Any) -> None:
+        super().__init__(*about)
+        self.outcome = "ok"
+        self.message = "snapshot upload failed: googleapi: Error 403: Forbidden"
+        self.pace = 0.02
+        self.wedged = False
+        self.name_as_text = False
+        """`snapshotCreated` as the reference types it, a string; else as it is seen, an object."""
+
+    def reconcile(self) -> None:
+        snapshots = self.admin.list(self.path(SNAPSHOTS))
+        for snapshot in snapshots:
+            deleted = "deletionTimestamp" in snapshot["metadata"]
+            if deleted and snapshot["metadata"].get("finalizers") and not self.wedged:
+                self.admin.merge(
+                    self.path(SNAPSHOTS), snapshot["metadata"]["name"],
+                    {"metadata": {"finalizers": None}},
+                )  # fmt: skip
+        for trigger in self.admin.list(self.path(TRIGGERS)):
+            name = trigger["metadata"]["name"]
+            mine = [
+                snapshot for snapshot in snapshots
+                if (snapshot["metadata"].get("annotations") or {}).get("uid")
+                == trigger["metadata"]["uid"]
+            ]  # fmt: skip
+            if condition(trigger, "Triggered").get("status") != "True":
+                self._trigger(trigger, name, mine)
+            elif mine and self.outcome == "ok":
+                self._go_on(mine[0])
+
+    def _trigger(self, trigger: Json, name: str, mine: list[Json]) -> None:
+        if self.outcome == "failed":
+            if not condition(trigger, "Triggered"):
+                self._set(TRIGGERS, trigger, "Triggered", "False", "Failed", self.message)
+            return
+        if self.outcome == "hang":
+            if not condition(trigger, "Triggered"):
+                self._set(TRIGGERS, trigger, "Triggered", "Unknown", "InProgress", "")
+            return
+        if not mine:
+            self.admin.create(
+                self.path(SNAPSHOTS),
+                {
+                    "apiVersion": "podsnapshot.gke.io/v1",
+                    "kind": "PodSnapshot",
+                    "metadata": {
+                        "name": str(uuid.uuid4()),
+                        "labels": {TRIGGERED_BY: name},
+                        "annotations": {
+                            "podsnapshot.gke.io/origin-pod": trigger["spec"]["targetPod"],
+                            "uid": trigger["metadata"]["uid"],
+                        },
+                        "finalizers": [FINALIZER],
+                    },
+                    "spec": {"policyName": "policy"},
+                },
+            )
+            self.again(self.pace)
+            return
+        made: Any = mine[0]["metadata"]["name"]
+        created = made if self.name_as_text else {"name": made}
+        self._set(TRIGGERS, trigger, "Triggered", "True", "Complete", "", snapshotCreated=created)
+        self.again(self.pace)
+
+    def _go_on(self, snapshot: Json) -> None:
+        for kind, reason in (("Checkpoint", "Succeeded"), ("StorageReplicated", "Succeeded"),
+                             ("Ready", "AllSnapshotsAvailable")):  # fmt: skip
+            if condition(snapshot, kind).get("status") != "True":
+                self._set(SNAPSHOTS, snapshot, kind, "True", reason, "", lastAccessTime=now())
+                self.again(self.pace)
+                return
+
+    def _set(
+        self,
+        where: str,
+        found: Json,
+        kind: str,
+        status: str,
+        reason: str,
+        message: str,
+        **more: Any,
+    ) -> None:
+        conditions = (found.get("status") or {}).get("conditions") or []
+        conditions = [one for one in conditions if one["type"] != kind]
+        made = {"type": kind, "status": status, "reason": reason, "message": message}
+        conditions.append({**made, "lastTransitionTime": now()})
+        self.admin.merge(
+            self.path(where), found["metadata"]["name"],
+            {"status": {"conditions": conditions, **more}}, "status",
+        )  # fmt: skip

@@ -1,0 +1,78 @@
+"""All actors of one namespace, and workspaces in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..admin import KUBEFLOW, Admin
+from ..fake.registry import Admission
+from .addon import ENABLED, Addon
+from .controller import Controller
+from .gke import PodSnapshots
+from .nodes import Nodes
+
+Json = dict[str, Any]
+
+
+class Platform:
+    """On a fake server the addon's webhook is asked in this process: pass `addon.admit`'s hook to
+    its registry (`hook`)."""
+
+    def __init__(self, admin: Admin, namespace: str) -> None:
+        self.admin, self.namespace = admin, namespace
+        self.workspaces = f"{KUBEFLOW}/namespaces/{namespace}/workspaces"
+        self.controller = Controller(admin, namespace)
+        self.addon = Addon(admin, namespace)
+        self.gke = PodSnapshots(admin, namespace)
+        self.nodes = Nodes(admin, namespace)
+        self._actors = (self.controller, self.addon, self.gke, self.nodes)
+
+    def hook(self, asked: Admission) -> Json | None:
+        """For FakeCluster.registry.admission."""
+        if asked.namespace != self.namespace or asked.new is None:
+            return None
+        return self.addon.admit(
+            asked.operation, asked.resource, asked.subresource, asked.old, asked.new
+        )
+
+    def start(self) -> Platform:
+        for actor in self._actors:
+            actor.start()
+        return self
+
+    def stop(self) -> None:
+        for actor in self._actors:
+            actor.stop()
+        faults = [fault for actor in self._actors for fault in actor.faults]
+        assert not faults, faults[0]
+
+    def poke(self) -> None:
+        """After knobs were turned."""
+        for actor in self._actors:
+            actor.poke()
+
+    def create(self, name: str = "ws", enabled: bool = True, **annotations: str) -> Json:
+        """A workspace; its pod comes by itself."""
+        if enabled:
+            annotations[ENABLED] = "true"
+        return self.admin.create(
+            self.workspaces,
+            {
+                "apiVersion": "kubeflow.org/v1beta1",
+                "kind": "Workspace",
+                "metadata": {"name": name, "annotations": annotations},
+                "spec": {
+                    "kind": "jupyterlab",
+                    "podTemplate": {
+                        "options": {"imageConfig": "gpu", "podConfig": "t4"},
+                        "volumes": {"home": "home"},
+                    },
+                },
+            },
+        )
+
+    def get(self, name: str = "ws") -> Json:
+        return self.admin.get(self.workspaces, name)
+
+    def pod(self, name: str = "ws") -> Json | None:
+        return self.addon._pod_of(name)

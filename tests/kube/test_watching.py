@@ -1,0 +1,248 @@
+"""A watch loses nothing: not when the server ends it, forgets, resets, is silent, away or forbids."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gkews.engines.workspaces import cluster as cluster_module
+from jupyter_gkews.engines.workspaces.cluster import Cluster
+from jupyter_gkews.engines.workspaces.problems import ClusterError
+from jupyter_gkews.engines.workspaces.watching import ObjectWatch
+from jupyter_gkews.engines.workspaces.words import WORKSPACES
+
+from .admin import Admin
+from .conftest import QUICK, admin_of, in_pod
+from .fake import FakeCluster
+from .test_conformance import at, made
+
+Json = dict[str, Any]
+
+
+class Followed:
+    """What a watch has told, and waiting for it."""
+
+    def __init__(self, cluster: Cluster, namespace: str = "default", **about: Any) -> None:
+        self.objects: dict[str, Json] = {}
+        self.told = 0
+        self.troubles: list[ClusterError | None] = []
+        self._changed = threading.Condition()
+        self.watch = ObjectWatch(
+            cluster, WORKSPACES, namespace, self._change, pauses=QUICK,
+            troubled=self._trouble, listed=self._notify, **about,
+        )  # fmt: skip
+
+    def _change(self, name: str, found: Json | None) -> None:
+        with self._changed:
+            self.told += 1
+            if found is None:
+                self.objects.pop(name, None)
+            else:
+                self.objects[name] = found
+            self._changed.notify_all()
+
+    def _trouble(self, error: ClusterError | None) -> None:
+        with self._changed:
+            self.troubles.append(error)
+            self._changed.notify_all()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def until(self, enough: Callable[[], bool], seconds: float = 20.0) -> bool:
+        with self._changed:
+            return self._changed.wait_for(enough, seconds)
+
+
+@pytest.fixture
+def follow(asked: Cluster) -> Iterator[Callable[..., Followed]]:
+    started: list[Followed] = []
+
+    def begin(client: Cluster | None = None, **about: Any) -> Followed:
+        followed = Followed(client or asked, **about)
+        followed.watch.start()
+        started.append(followed)
+        return followed
+
+    yield begin
+    for followed in started:
+        followed.watch.stop()
+        assert followed.watch.join(10)
+
+
+@pytest.fixture
+def admin(fake: FakeCluster) -> Admin:
+    return admin_of(fake)
+
+
+def pause(admin: Admin, name: str = "ws", paused: bool = True) -> None:
+    admin.merge(at("default"), name, {"spec": {"paused": paused}})
+
+
+def is_paused(followed: Followed, name: str = "ws") -> Callable[[], bool]:
+    return lambda: followed.objects.get(name, {}).get("spec", {}).get("paused") is True
+
+
+def test_changes_come_in_without_a_second_list(
+    follow: Callable[..., Followed], admin: Admin
+) -> None:
+    made(admin, "default")
+    followed = follow()
+    assert followed.until(lambda: "ws" in followed.objects)
+    pause(admin)
+    assert followed.until(is_paused(followed))
+    admin.delete(at("default"), "ws")
+    assert followed.until(lambda: not followed.objects)
+    assert followed.watch.lists == 1
+    assert followed.watch.trouble is None
+
+
+def test_a_watch_that_the_server_ends_goes_on_where_it_was(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    followed = follow(seconds=1)
+    assert followed.until(lambda: "ws" in followed.objects)
+    watches = [r for r in fake.requests if "watch=" in r[2]]
+    assert followed.until(
+        lambda: len([r for r in fake.requests if "watch=" in r[2]]) > len(watches) + 1, 2.0
+    ) or len([r for r in fake.requests if "watch=" in r[2]]) > len(watches)
+    pause(admin)
+    assert followed.until(is_paused(followed))
+    assert followed.watch.lists == 1
+    assert followed.told == 2
+
+
+def test_a_reset_connection_is_made_again_and_nothing_is_missed(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    followed = follow()
+    assert followed.until(lambda: "ws" in followed.objects)
+    for round_ in range(5):
+        fake.cut_connections()
+        pause(admin, paused=round_ % 2 == 0)
+    assert followed.until(is_paused(followed))
+    assert followed.watch.lists == 1
+
+
+def test_what_the_server_has_forgotten_is_listed_again(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    made(admin, "default", "other")
+    followed = follow()
+    assert followed.until(lambda: len(followed.objects) == 2)
+    watches = fake.faults.add("reset", path="watch=")
+    fake.cut_connections()
+    assert followed.until(lambda: watches.met > 0)
+    pause(admin)
+    admin.delete(at("default"), "other")
+    fake.store.compact()
+    fake.faults.lift(watches)
+    assert followed.until(lambda: is_paused(followed)() and set(followed.objects) == {"ws"})
+    assert followed.watch.lists == 2
+
+
+def test_the_server_may_be_away(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    followed = follow()
+    assert followed.until(lambda: "ws" in followed.objects)
+    fake.stop()
+    assert followed.until(lambda: bool(followed.troubles) and followed.troubles[-1] is not None)
+    trouble = followed.watch.trouble
+    assert trouble is not None
+    assert trouble.unreachable
+    fake.start()
+    pause(admin)
+    assert followed.until(is_paused(followed))
+    assert followed.watch.trouble is None
+    assert followed.troubles[-1] is None
+
+
+def test_a_silent_connection_is_given_up(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(cluster_module, "WATCH_TIMEOUT", (1.0, 0.5))
+    made(admin, "default")
+    hole = fake.faults.add("black_hole", path="watch=", times=1)
+    followed = follow()
+    assert followed.until(lambda: hole.met == 1)
+    pause(admin)
+    assert followed.until(is_paused(followed))
+
+
+def test_a_right_that_is_granted_later_is_found(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster, tmp_path: Path
+) -> None:
+    made(admin, "default")
+    token = admin.account("default", "ws")
+    client = Cluster(in_pod(fake, tmp_path / "ws", token))
+    followed = follow(client)
+    assert followed.until(lambda: bool(followed.troubles))
+    assert followed.watch.trouble is not None
+    assert followed.watch.trouble.forbidden
+    rule = {"apiGroups": ["kubeflow.org"], "resources": ["workspaces"], "verbs": ["list", "watch"]}
+    admin.grant("default", "ws", [rule])
+    assert followed.until(lambda: "ws" in followed.objects)
+    client.close()
+
+
+def test_a_token_that_was_changed_is_read_again(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster, tmp_path: Path
+) -> None:
+    made(admin, "default")
+    first, second = admin.account("default", "ws"), admin.account("default", "ws")
+    rule = {"apiGroups": ["kubeflow.org"], "resources": ["workspaces"], "verbs": ["list", "watch"]}
+    admin.grant("default", "ws", [rule])
+    client = Cluster(in_pod(fake, tmp_path / "ws", first))
+    followed = follow(client)
+    assert followed.until(lambda: "ws" in followed.objects)
+    (tmp_path / "ws" / "token").write_text(second)
+    del fake.authority.tokens[first]
+    fake.cut_connections()
+    pause(admin)
+    assert followed.until(is_paused(followed))
+    assert followed.troubles.count(None) == len(followed.troubles) or len(followed.troubles) <= 2
+    client.close()
+
+
+def test_a_watch_stops_while_the_server_is_silent(asked: Cluster, fake: FakeCluster) -> None:
+    followed = Followed(asked)
+    followed.watch.start()
+    assert followed.until(lambda: followed.watch.lists == 1)
+    followed.watch.stop()
+    assert followed.watch.join(5)
+
+
+def test_a_thousand_workspaces_lose_no_event(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    registry = fake.registry
+    resource = registry.resource("kubeflow.org", "v1beta1", "workspaces")
+    followed = follow()
+    assert followed.until(lambda: followed.watch.lists == 1)
+    from .test_conformance import workspace
+
+    names = [f"w{index}" for index in range(1000)]
+    for name in names:
+        registry.create(resource, "default", workspace(name), "admin")
+    for index, name in enumerate(names):
+        if index % 250 == 0:
+            fake.cut_connections()
+        patch = {"spec": {"paused": True}}
+        registry.patch(resource, "default", name, "", "application/merge-patch+json", patch, "a")
+    assert followed.until(
+        lambda: (
+            len(followed.objects) == 1000
+            and all(found["spec"]["paused"] for found in followed.objects.values())
+        )
+    )
