@@ -13,7 +13,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import __version__, sandbox_commands, server_sandbox_commands, store_commands
+from . import (
+    __version__,
+    sandbox_commands,
+    server_sandbox_commands,
+    store_commands,
+    workspace_commands,
+)
 from .errors import GkewsError
 from .kernel.display import how_compressed, how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
@@ -390,6 +396,7 @@ def _parser() -> argparse.ArgumentParser:
     store_commands.add_to(add)
     sandbox_commands.add_to(add)
     server_sandbox_commands.add_to(add, common)
+    workspace_commands.add_to(add)
     return parser
 
 

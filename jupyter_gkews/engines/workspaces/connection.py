@@ -104,9 +104,11 @@ class Kubeconfig:
 
         config = import_module("kubernetes.config")
         found = kubernetes.client.Configuration()
+        # the package reads the variable only when it is imported
+        file = self.file or os.environ.get("KUBECONFIG") or None
         try:
             config.load_kube_config(
-                config_file=self.file, context=self.context, client_configuration=found,
+                config_file=file, context=self.context, client_configuration=found,
                 persist_config=False,
             )  # fmt: skip
         except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:

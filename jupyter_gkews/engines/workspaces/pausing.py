@@ -66,9 +66,10 @@ class Pauses:
 
     def preflight(self) -> list[Check]:
         """All items, as things are now. Raises ClusterError."""
-        return self._judge(look(self._cluster, self.observer.namespace, self.observer.name))
+        return self.judge(look(self._cluster, self.observer.namespace, self.observer.name))
 
-    def _judge(self, seen: Seen) -> list[Check]:
+    def judge(self, seen: Seen) -> list[Check]:
+        """The same of what has been read already."""
         access = self.observer.access
         pause = need("pause")
         missing = [] if access.has(pause) else [pause]
@@ -92,7 +93,7 @@ class Pauses:
             joined = self._running_pause(seen)
             if joined is not None:
                 return joined
-            checks = self._judge(seen)
+            checks = self.judge(seen)
             self._refuse(checks, stateless=stateless, accept_risks=accept_risks)
             try:
                 found = self._merge(seen, {"spec": {"paused": True}})

@@ -115,11 +115,10 @@ def enabled(seen: Seen) -> tuple[bool | None, str]:
         return False, "Snapshots are turned off for this workspace."
     if own.get(ENABLED) == "true" or own.get(MIGRATION_ENABLED) == "true":
         return True, "Snapshots are turned on for this workspace."
-    if seen.kind is None:
-        if seen.gated:
-            return True, "Snapshots are turned on: the pod was prepared for them."
-        return None, "Whether this kind of workspace allows snapshots may not be read here."
-    of_kind = annotations_of(seen.kind)
+    if seen.kind is None and "kinds" in seen.hidden:
+        then = "they were when the pod started" if seen.gated else "not known"
+        return None, f"Whether snapshots are turned on for its kind may not be read here ({then})."
+    of_kind = annotations_of(seen.kind or {})
     if of_kind.get(ENABLED) == "true" or of_kind.get(MIGRATION_ENABLED) == "true":
         return True, "Snapshots are turned on for this kind of workspace."
     return False, "Snapshots are not turned on for this workspace, nor for its kind."

@@ -129,7 +129,7 @@ def _pausing(seen: Seen, now: datetime) -> WorkspaceState:
     elif seen.trigger is None:
         words = "The snapshot is being asked for"
     return _made(
-        seen, "pausing", f"{words}{_for(since, now)}.", since, phase="snapshotting",
+        seen, "pausing", f"{words}{_so_far(since, now)}.", since, phase="snapshotting",
         hint="The page cannot be reached meanwhile. It may be closed.",
     )  # fmt: skip
 
@@ -265,6 +265,10 @@ def _for(since: datetime | None, now: datetime, word: str = "for") -> str:
     if since is None:
         return ""
     return f" {word} {age((now - since).total_seconds())}"
+
+
+def _so_far(since: datetime | None, now: datetime) -> str:
+    return "" if since is None else f" ({age((now - since).total_seconds())} so far)"
 
 
 def _at(time: datetime | None, now: datetime) -> str:
