@@ -126,12 +126,14 @@ class Admin:
         self.create("api/v1/namespaces", {"metadata": {"name": name}})
         return name
 
-    def account(self, namespace: str, name: str, pod: Json | None = None) -> str:
+    def account(
+        self, namespace: str, name: str, pod: Json | None = None, seconds: int = 3600
+    ) -> str:
         """A service account's token, made with it; bound to `pod` if one is given."""
         accounts = f"api/v1/namespaces/{namespace}/serviceaccounts"
         if self.find(accounts, name) is None:
             self.create(accounts, {"metadata": {"name": name}})
-        spec: Json = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600}
+        spec: Json = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": seconds}
         if pod is not None:
             meta = pod["metadata"]
             spec["boundObjectRef"] = {

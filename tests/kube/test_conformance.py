@@ -560,7 +560,7 @@ def test_a_token_bound_to_a_pod_dies_with_it(connect: Any, admin: Admin, namespa
     client = connect(admin.account(namespace, "ws", found))
     _eventually(lambda: client.core.list_namespaced_pod(namespace))
     # a real server believes a token that it has just seen for ten seconds more
-    client = connect(admin.account(namespace, "ws", found))
+    client = connect(admin.account(namespace, "ws", found, seconds=3601))
     admin.delete(where, "ws-0", gracePeriodSeconds=0)
 
     def refused() -> None:
