@@ -24,6 +24,9 @@ from .lifecycle.service import Lifecycle
 
 #: The socket of this module, there.
 SOCKET = "server"
+#: How often objections are looked for before they count, and seconds between.
+LOOKS = 3
+LOOK_AGAIN_S = 0.3
 #: WebSocket close code: the server goes away.
 GOING_AWAY = 1001
 
@@ -125,8 +128,19 @@ class SandboxedServer:
         return {"written": written, "left": left}
 
     async def _preflight(self, asked: dict[str, Any]) -> Answer:
-        """{"objections": [{"what", "reason", "hint"}], "unasked": [paths or ids]}."""
-        del asked
+        """{"objections": [{"what", "reason", "hint"}], "unasked": [paths or ids]}.
+
+        Looked at again a few times if there are any: a file that is open while a module is
+        imported, say, is soon closed.
+        """
+        for _ in range(LOOKS - 1):
+            answer = await self._look()
+            if not answer["objections"]:
+                return answer
+            await asyncio.sleep(LOOK_AGAIN_S)
+        return await self._look()
+
+    async def _look(self) -> Answer:
         found, unasked, answered = [], [], []
         for entry in self._lifecycle.roster.all():
             if entry.state == "paused":

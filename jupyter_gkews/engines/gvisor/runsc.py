@@ -12,15 +12,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
+from ...launching import ENV_SOCKETS
 
 #: Seconds for a command that only looks or removes.
 QUICK_S = 20.0
@@ -35,16 +37,6 @@ class Version:
     text: str
     date: int  # yyyymmdd; 0 if it cannot be told
 
-    @property
-    def compression_is_optional(self) -> bool:
-        """`checkpoint --compression=none`, from 2024 on."""
-        return self.date >= 20240101
-
-    @property
-    def platform(self) -> str:
-        """systrap where it is stable; ptrace before."""
-        return "systrap" if self.date >= 20240101 else "ptrace"
-
 
 class Runsc:
     """One runsc with one state directory, `root`."""
@@ -53,42 +45,63 @@ class Runsc:
         self.root = root
         self.binary = binary or shutil.which("runsc") or ""
 
-    @cached_property
+    @property
     def version(self) -> Version:
         """What `runsc --version` says."""
-        try:
-            said = subprocess.run(
-                [self.binary, "--version"],
-                capture_output=True,
-                text=True,
-                timeout=QUICK_S,
-                check=True,
-            ).stdout
-        except (OSError, subprocess.SubprocessError):
-            return Version("", 0)
-        found = re.search(r"version\s+(\S+)", said)
+        found = re.search(r"version\s+(\S+)", _said(self.binary, "--version"))
         text = found[1] if found else ""
         date = re.search(r"(20\d{6})", text)
         return Version(text, int(date[1]) if date else 0)
 
+    @property
+    def _flags(self) -> str:
+        return _said(self.binary, "flags")
+
+    @property
+    def _checkpoint_help(self) -> str:
+        return _said(self.binary, "help", "checkpoint")
+
+    @property
+    def platform(self) -> str:
+        """systrap where this runsc has it, else ptrace: both need no hardware."""
+        found = re.search(r"^\s*-platform \w+\n(.*)$", self._flags, re.MULTILINE)
+        return "systrap" if found and "systrap" in found[1] else "ptrace"
+
+    @property
+    def compression_is_optional(self) -> bool:
+        """Whether an image can be written as it is: many times as fast as compressing it."""
+        return bool(re.search(r"^\s*-compression\b", self._checkpoint_help, re.MULTILINE))
+
+    @property
+    def leaves_zeros_out(self) -> bool:
+        """Whether pages that hold only zeros need not be in the image."""
+        return "-exclude-committed-zero-pages" in self._checkpoint_help
+
     def why_not(self) -> str | None:
         """Why no sandbox can be made here, in one sentence; None if one probably can."""
+        if sys.platform != "linux":
+            return "gVisor, which freezes processes, runs on Linux alone."
+        if os.environ.get(ENV_SOCKETS):
+            return "This server lives in a sandbox itself, and is frozen as a whole."
         if not self.binary:
             return f"gVisor's runsc is not installed. {INSTALL}"
         if not self.version.text:
             return f"{self.binary} does not run. {INSTALL}"
-        if os.geteuid() and not shutil.which("newuidmap"):
-            return f"newuidmap is missing, which an ordinary user needs for a sandbox. {INSTALL}"
-        return None
+        if "-image-path" not in self._checkpoint_help:
+            return f"runsc {self.version.text} is too old: it cannot write images. {INSTALL}"
+        return _what_a_user_lacks() if os.geteuid() else None
 
     def command(self, *arguments: str) -> list[str]:
         """The whole command line."""
+        # edits of files are edits of this machine's, not of an overlay that would need a file in /
+        overlay = ["--overlay2=none"] if "-overlay2" in self._flags else []
         return [
             self.binary,
             f"--root={self.root}",
-            f"--platform={self.version.platform}",
+            f"--platform={self.platform}",
             "--network=none",
             "--ignore-cgroups",
+            *overlay,
             *arguments,
         ]
 
@@ -119,7 +132,8 @@ class Runsc:
     async def checkpoint(self, container: str, image: Path) -> None:
         """Freeze `container` into the empty directory `image`. The sandbox has ended afterwards,
         also when this fails."""
-        options = ["--compression=none"] if self.version.compression_is_optional else []
+        options = ["--compression=none"] if self.compression_is_optional else []
+        options += ["--exclude-committed-zero-pages"] if self.leaves_zeros_out else []
         await self.call("checkpoint", *options, f"--image-path={image}", container)
         for path in image.iterdir():
             path.chmod(0o600)
@@ -135,6 +149,63 @@ class Runsc:
     def restore(self, bundle: Path, container: str, image: Path) -> list[str]:
         """The command that restores one and stays until it ends."""
         return self.command("restore", f"--bundle={bundle}", f"--image-path={image}", container)
+
+
+def _said(binary: str, *arguments: str) -> str:
+    """What runsc prints of itself; "" if it does not run. Asked once for each build of it."""
+    try:
+        return _ask(binary, os.stat(binary).st_mtime_ns, arguments)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+@lru_cache
+def _ask(binary: str, built: int, arguments: tuple[str, ...]) -> str:
+    del built
+    done = subprocess.run(
+        [binary, *arguments], capture_output=True, text=True, timeout=QUICK_S, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def _what_a_user_lacks() -> str | None:
+    """Programs without which an ordinary user can have no sandbox. No range in /etc/subuid is
+    needed: root inside is this user, and no other id exists there."""
+    missing = [name for name in ("newuidmap", "newgidmap") if not shutil.which(name)]
+    if not missing:
+        return None
+    return (
+        f"{' and '.join(missing)} cannot be found, which an ordinary user needs for a sandbox. "
+        "Install the package uidmap (Debian, Ubuntu) or shadow-utils."
+    )
+
+
+def _what_forbids_namespaces() -> str | None:
+    """The setting of this machine for which an ordinary user can make no user namespace."""
+    for setting, off, words in _NAMESPACE_SETTINGS:
+        try:
+            value = Path("/proc/sys", setting).read_text().strip()
+        except OSError:
+            continue
+        if value == off:
+            return f"{words} (sysctl {setting.replace('/', '.')} is {off}): ask its administrator."
+    return None
+
+
+#: Settings of Linux, of Debian and of Ubuntu, and the value that forbids.
+_NAMESPACE_SETTINGS = [
+    ("user/max_user_namespaces", "0", "This machine lets nobody make user namespaces"),
+    (
+        "kernel/unprivileged_userns_clone",
+        "0",
+        "This machine lets ordinary users make no user namespaces",
+    ),
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "AppArmor lets ordinary users make no user namespaces here",
+    ),
+]
 
 
 def probe(runsc: Runsc) -> str | None:
@@ -159,12 +230,17 @@ def probe(runsc: Runsc) -> str | None:
             )
         except (OSError, subprocess.SubprocessError) as error:
             return f"runsc cannot make a sandbox here: {error}"
-    if done.returncode:
-        return (
-            f"runsc cannot make a sandbox here: {last_words(done.stderr)}. In a container it "
-            "needs SYS_ADMIN."
-        )
-    return None
+    return why_it_failed(last_words(done.stderr)) if done.returncode else None
+
+
+def why_it_failed(said: str) -> str:
+    """The sentence for a sandbox that did not start, from runsc's last words."""
+    forbidden = _what_forbids_namespaces() if os.geteuid() else None
+    if forbidden:
+        return forbidden
+    refused = "not permitted" in said or "permission denied" in said
+    hint = " In a container it needs the capability SYS_ADMIN." if refused else ""
+    return f"runsc cannot make a sandbox here: {said.rstrip('.')}.{hint}"
 
 
 def namespaces() -> list[dict[str, str]]:
