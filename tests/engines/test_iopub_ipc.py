@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
 import pytest
 from ipykernel.iostream import IOPubThread
+from jupyter_client.manager import KernelManager
 
-from jupyter_gkews.kernel import iopub_ipc
+from jupyter_gkews.kernel import iopub_ipc, sandboxed
 
 
 def test_the_installed_ipykernel_is_the_one_that_the_patch_knows() -> None:
@@ -34,3 +43,41 @@ def test_a_method_that_takes_other_arguments_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(iopub_ipc, "IN_NAMES", {"socket", "context"})
     with pytest.raises(iopub_ipc.UnknownIPyKernelError, match="other arguments"):
         iopub_ipc.check()
+
+
+@pytest.fixture
+def patched_kernel() -> Iterator[tuple[Any, Any]]:
+    """A kernel on unix sockets with the patch, outside of any sandbox, and a client of it."""
+    folder = f"/tmp/gkews-test-{uuid.uuid4().hex[:8]}"  # short: a socket's path has 107 bytes
+    km = KernelManager(transport="ipc", ip=f"{folder}/k")
+    Path(folder).mkdir(mode=0o700)
+    km.kernel_spec.argv[:] = [sys.executable, sandboxed.__file__, folder, "-f", "{connection_file}"]
+    km.start_kernel()
+    client = km.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=60)
+        yield km, client
+    finally:
+        client.stop_channels()
+        km.shutdown_kernel(now=True)
+        shutil.rmtree(folder)
+
+
+def test_a_patched_kernel_has_no_port_and_its_forked_children_print(
+    patched_kernel: tuple[Any, Any],
+) -> None:
+    km, client = patched_kernel
+    assert psutil.Process(km.provisioner.pid).net_connections("inet") == []
+    printed = []
+    client.execute_interactive(
+        "import os\nif not (pid := os.fork()):\n    print('from the child', flush=True)\n"
+        "    os._exit(0)\nos.waitpid(pid, 0)\nprint('from the kernel')",
+        output_hook=lambda message: printed.append(message["content"].get("text", "")),
+        timeout=60,
+    )
+    # what the child sent is on its way when its parent has seen its end
+    while "from the child" not in "".join(printed):
+        message = client.get_iopub_msg(timeout=60)
+        printed.append(message["content"].get("text", ""))
+    assert "from the kernel" in "".join(printed)
