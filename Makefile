@@ -23,7 +23,7 @@ FRONTEND := package.json $(wildcard tsconfig*.json) \
 	$(shell find labextension schema -type f -not -path '*/node_modules/*' 2>/dev/null)
 ALLOW_ROOT := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 
-.PHONY: help setup python frontend ui demo lab test test-long check bench wheel clean distclean
+.PHONY: help setup python frontend ui pausable demo lab test test-long check bench wheel clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -66,10 +66,14 @@ $(STAMPS)/ui: ui-tests/package.json $(wildcard ui-tests/yarn.lock) $(STAMPS)/nod
 	cd ui-tests && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 $(BIN)/jlpm install --immutable
 	@touch $@
 
-demo: setup
+# "Python 3 (pausable)" in this environment, where gVisor's runsc can run; else the reason
+pausable: setup
+	@$(BIN)/jupyter-gkews install-kernel --sys-prefix --if-possible
+
+demo: pausable
 	@$(BIN)/python -m examples.demo
 
-lab: setup
+lab: pausable
 	cd examples && $(BIN)/jupyter lab $(ALLOW_ROOT) qwen_pause_resume.ipynb
 
 test: setup ui

@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 
 from .headless import CellError, JupyterServer, Kernel, Outcome
+from .snapshot_round import snapshot_round
 
 HERE = Path(__file__).parent
 
@@ -202,8 +203,8 @@ def resume_by_cell(
     return dict(operation)
 
 
-def demonstrate(notebook: Path, work: Path) -> int:
-    """Do it all; return the exit status."""
+def demonstrate(notebook: Path, work: Path, *, snapshot: bool) -> int:
+    """Do it all; return the exit status. `snapshot`: also the round with a process snapshot."""
     before_cells, after_cells = cells_of(notebook)
     checks = Checks()
     started = time.monotonic()
@@ -253,6 +254,9 @@ def demonstrate(notebook: Path, work: Path) -> int:
         small = 0 < sizes[1] <= min(sizes[0], LITTLE)
         checks.add("the second checkpoint wrote only what changed", small, str(sizes))
         kernel.close()
+        server.rest.delete(f"api/kernels/{kernel.id}")  # the model's memory is free again
+        if snapshot:
+            snapshot_round(server, work, checks.add)
     print(table(first, second, checks, time.monotonic() - started))
     return 1 if checks.failed else 0
 
@@ -330,6 +334,12 @@ def main() -> int:
         default=HERE.parent / ".demo",
         help="takes all that the server writes; emptied",
     )
+    parser.add_argument(
+        "--no-snapshot",
+        action="store_false",
+        dest="snapshot",
+        help="leave out the round with a process snapshot",
+    )
     arguments = parser.parse_args()
     work: Path = arguments.work.resolve()
     marker = work / "made-by-gkews-demo"
@@ -342,7 +352,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     status = 1
     try:
-        status = demonstrate(arguments.notebook.resolve(), work)
+        status = demonstrate(arguments.notebook.resolve(), work, snapshot=arguments.snapshot)
     except Exception:
         traceback.print_exc()
         print(f"The demo failed; the server's log is {work / 'server.log'}", file=sys.stderr)

@@ -28,6 +28,9 @@ def add_to(add: Callable[..., Any]) -> None:
     where.add_argument("--sys-prefix", action="store_true", help="into this environment")
     command.add_argument("--name", default=None, help="the kernelspec's name: python3-pausable")
     command.add_argument("--display-name", default=None, help="the name that users see")
+    command.add_argument(
+        "--if-possible", action="store_true", help="install nothing where it could not be started"
+    )
     command.set_defaults(without_server=True)
     command = add("doctor", doctor, "say what works on this machine, and what is missing")
     command.set_defaults(without_server=True)
@@ -38,6 +41,13 @@ def install_kernel(options: argparse.Namespace, among: list[Server]) -> None:
     del among
     from .engines.gvisor import kernelspec
 
+    why_not = _sandboxes()["why_not"]
+    if why_not and options.if_possible:
+        if options.json:
+            print_json({"path": None, "why_not": why_not})
+        else:
+            print(f"Nothing was installed: {why_not}")
+        return
     if options.sys_prefix:
         kernels = Path(sys.prefix) / "share" / "jupyter" / "kernels"
     else:
@@ -53,7 +63,6 @@ def install_kernel(options: argparse.Namespace, among: list[Server]) -> None:
             f"The kernelspec cannot be written: {error}",
             "Nothing was changed. Choose --user or --sys-prefix, whichever is yours.",
         ) from error
-    why_not = _sandboxes()["why_not"]
     if options.json:
         print_json({"path": str(folder), "why_not": why_not})
         return

@@ -36,6 +36,14 @@ def test_the_pausable_kernel_is_installed_for_this_python(tmp_path: Path) -> Non
     assert spec["argv"][0] == sys.executable and spec["display_name"] == "Mine (pausable)"
 
 
+def test_where_it_cannot_run_nothing_is_installed_if_so_wished(tmp_path: Path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    done = cli(tmp_path, "install-kernel", "--if-possible", PATH=str(empty))
+    assert done.returncode == 0 and "Nothing was installed: gVisor's runsc is not" in done.stdout
+    assert not (tmp_path / "kernels").exists()
+
+
 def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "kernels").write_text("a file")
     done = cli(tmp_path, "install-kernel", "--json")
