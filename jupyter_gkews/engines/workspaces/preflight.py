@@ -70,7 +70,7 @@ def check(seen: Seen, missing: Collection[Need] = (), facts: Facts | None = None
         _served(facts),
         _no_restart_pending(seen),
         _whole_gpu(seen, facts),
-        _number_of_gpus(seen),
+        _number_of_gpus(seen, facts),
         _machine(seen, facts),
         _room_for_vram(seen, facts),
     ]
@@ -192,9 +192,13 @@ def _whole_gpu(seen: Seen, facts: Facts) -> Check:
     return Check("whole_gpu", _known(seen, True), message, "risk")
 
 
-def _number_of_gpus(seen: Seen) -> Check:
+def _number_of_gpus(seen: Seen, facts: Facts) -> Check:
     count = _whole(_limits(seen.main).get(GPU))
-    kind = str((seen.spec.get("nodeSelector") or {}).get(ACCELERATOR_LABEL) or "")
+    labels = {**(facts.node_labels or {}), **(seen.spec.get("nodeSelector") or {})}
+    kind = str(labels.get(ACCELERATOR_LABEL) or "")
+    if count > 1 and not kind:
+        message = f"The pod has {count} GPUs: only L4 can be several, and what they are is unknown."
+        return Check("gpus", None, message, "risk")
     if count > 1 and "l4" not in kind.split("-"):
         message = f"The pod has {count} GPUs; more than one can be snapshotted only with L4."
         return Check("gpus", False, message, "risk", "Use one GPU, or several L4.")

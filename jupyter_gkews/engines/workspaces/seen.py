@@ -14,6 +14,7 @@ from .words import (
     ACCELERATOR_LABEL,
     CHECKPOINT_STARTED,
     CHECKPOINT_STATE,
+    COMPUTE_CLASS_LABEL,
     GATE,
     GVISOR,
     LAST_CHECKPOINT,
@@ -143,6 +144,11 @@ class Seen:
     def wanted_snapshot(self) -> str:
         """The snapshot that this pod was to be restored from."""
         return annotations_of(self.pod or {}).get(PS_NAME, "")
+
+    @property
+    def machines(self) -> str:
+        """The class of machines that the pod asks for: `gpu-t4-spot`; empty if it names none."""
+        return str((self.spec.get("nodeSelector") or {}).get(COMPUTE_CLASS_LABEL) or "")
 
     # -- its snapshot ------------------------------------------------------------------------
 

@@ -197,7 +197,9 @@ def _resuming(seen: Seen, now: datetime) -> WorkspaceState:
 def _waiting(
     seen: Seen, since: datetime | None, condition: dict[str, Any], now: datetime
 ) -> WorkspaceState:
-    what = f"a {seen.accelerator}" if seen.accelerator else "a node with room"
+    what = f"a node of class {seen.machines}" if seen.machines else "a node with room"
+    if seen.accelerator:
+        what = f"a {seen.accelerator}"
     head = f"Waiting for {what}{_for(since, now, 'since')}"
     hint = None
     for event in seen.events_of("TriggeredScaleUp", "FailedScaleUp", "NotTriggerScaleUp"):

@@ -69,6 +69,8 @@ MAIN_CONTAINER = "main"
 TPU, GPU = "google.com/tpu", "nvidia.com/gpu"
 #: On nodes, and in a pod's nodeSelector.
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
+#: A pod asks for a class of machines by it, and then names no GPU.
+COMPUTE_CLASS_LABEL = "cloud.google.com/compute-class"
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 MACHINE_FAMILY_LABEL = "cloud.google.com/machine-family"
 MACHINE_TYPE_LABEL = "node.kubernetes.io/instance-type"
