@@ -7,6 +7,17 @@ from __future__ import annotations
 from typing import Any
 
 ROWS: dict[str, dict[str, Any]] = {
+    "hook_of_all_modules_and_its_handle": {
+        "setup": """
+import torch
+seen = []
+hook = lambda module, args, result: seen.append(type(module).__name__)
+handle = torch.nn.modules.module.register_module_forward_hook(hook)
+layer = torch.nn.Linear(2, 2)""",
+        "check": """
+layer(torch.ones(1, 2)); assert seen == ['Linear']
+handle.remove(); layer(torch.ones(1, 2)); assert seen == ['Linear']""",
+    },
     "dtypes_of_every_kind": {
         "setup": """
 import torch

@@ -365,7 +365,8 @@ class GraphWriter(pickle.Pickler):
         for base in (types.ModuleType, types.FunctionType):
             if issubclass(cls, base):
                 return self.handlers[base]
-        if cls in reduction.SAFE or reduction.is_named_tuple(cls):
+        safe = cls in reduction.SAFE and cls not in self._singleton_types
+        if safe or reduction.is_named_tuple(cls):
             return None
         if reduction.is_plain(cls) and cls not in self._singleton_types:
             try:

@@ -35,7 +35,8 @@ def process_objects() -> dict[int, tuple[Any, Reduced]]:
         if stream is not None:
             found.setdefault(id(stream), (stream, (rebuild.std_stream, (name,))))
     for (module, name), table in torch_process.tables().items():
-        found[id(table)] = (table, (rebuild.attribute, (sys.modules[module], name)))
+        if table:  # else every dictionary of its kind would be looked at
+            found[id(table)] = (table, (rebuild.attribute, (sys.modules[module], name)))
     shell = rebuild.shell()
     if shell is not None:
         found[id(shell)] = (shell, (rebuild.shell, ()))
