@@ -17,12 +17,14 @@ from . import (
     __version__,
     sandbox_commands,
     server_sandbox_commands,
+    shelf_commands,
     store_commands,
     workspace_commands,
 )
 from .errors import GkewsError
 from .kernel.display import how_compressed, how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
+from .shelf_commands import print_outlook
 from .tables import duration, local_time, print_json, size, table
 
 #: Seconds between two looks at a running operation.
@@ -66,6 +68,9 @@ def _fail(error: GkewsError | UnreachableError, *, as_json: bool = False) -> int
     print(f"error: {reason}{error.message}", file=sys.stderr)
     if error.hint:
         print(f"hint: {error.hint}", file=sys.stderr)
+    if error.reason.startswith("snapshot_") and "resume from the" in error.hint:
+        print("hint: `jupyter gkews resume --no-snapshot KERNEL` loads the checkpoint.",
+              file=sys.stderr)  # fmt: skip
     return 1
 
 
@@ -148,37 +153,9 @@ def survives(options: argparse.Namespace, among: list[Server]) -> None:
     for file in answer.get("files", ()):
         if file["problem"]:
             print(f"{file['path']}: {file['problem']}")
-
-
-def list_checkpoints(options: argparse.Namespace, among: list[Server]) -> None:
-    """Print the checkpoints."""
-    checkpoints: dict[str, dict[str, Any]] = {}
-    for _, answer in each(among, lambda server: server.ask("GET", "checkpoints")):
-        for checkpoint in answer["checkpoints"]:  # servers of one user share the store
-            checkpoints.setdefault(checkpoint["id"], checkpoint)
-    if options.json:
-        print_json({"checkpoints": list(checkpoints.values())})
-        return
-    if not checkpoints:
-        print("No checkpoints.")
-        return
-    rows = []
-    for c in checkpoints.values():
-        counts = c.get("counts") or {}
-        rows.append(
-            (
-                c["id"],
-                c["name"] or "",
-                local_time(c["created"]),
-                size((c["bytes"] or {}).get("total")),
-                "/".join(str(counts.get(fate, "-")) for fate in ("kept", "rebuilt", "lost")),
-                "in use" if c["in_use"] else "",
-                c["error"]["message"] if c["error"] else c["notebook"] or "",
-            )
-        )
-    print(
-        table(("checkpoint", "name", "created", "size", "kept/rebuilt/lost", "", "notebook"), rows)
-    )
+    if answer.get("snapshot"):
+        print()
+        print_outlook(answer["snapshot"])
 
 
 def pause(options: argparse.Namespace, among: list[Server]) -> None:
@@ -272,13 +249,17 @@ def _print_operation(found: Found, operation: dict[str, Any]) -> None:
     counts = f"{result['kept']} kept, {result['rebuilt']} rebuilt, {len(result['lost'])} lost"
     seconds = duration(sum(result["seconds"].values()))
     line = f"{done[operation['kind']]} {what} in {seconds}: {counts}"
-    if operation["kind"] == "resume":
+    if result["provenance"] == "restored":
+        line = f"Resumed {what} in {seconds}: the same process goes on (restored)"
+    elif operation["kind"] == "resume":
         line += f" ({result['provenance']})"
     else:
         line += f"; {size(result['bytes_written'])} written"
         if result["bytes_referenced"]:
             line += f", {size(result['bytes_referenced'])} referred to in files of weights"
         line += f", checkpoint {result['checkpoint']}"
+        if result["snapshot"]:
+            line += f", snapshot {result['snapshot']}"
     released = result["released"]
     if released:
         given = [f"{size(released[k])} {w}" for k, w in (("ram", "memory"), ("vram", "GPU memory"))
@@ -311,6 +292,8 @@ def _print_kernel(kernel: dict[str, Any]) -> None:
         print(f"Cannot be paused: {kernel['why_not']['message']} {kernel['why_not']['hint']}")
     if kernel["checkpoint"]:
         print(f"Checkpoint: {kernel['checkpoint']}")
+    if kernel.get("snapshot"):
+        print(f"Snapshot: {kernel['snapshot']}")
 
 
 # -- the command line ------------------------------------------------------------------------
@@ -391,8 +374,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         choice.add_argument("--no-snapshot", action="store_false", dest="snapshot", help=no)
     add("checkpoint", checkpoint, "write a checkpoint and go on", kernel, wait, how)
-    add("list", list_checkpoints, "list the checkpoints")
     add("survives", survives, "show what a pause would keep, rebuild and lose", kernel)
+    shelf_commands.add_to(add)
     store_commands.add_to(add)
     sandbox_commands.add_to(add)
     server_sandbox_commands.add_to(add, common)

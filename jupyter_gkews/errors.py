@@ -28,6 +28,8 @@ REASONS: dict[str, int] = {
     "checkpoint_in_use": 409,
     "paused_elsewhere": 409,
     "snapshot_unavailable": 409,
+    "snapshot_not_found": 404,
+    "snapshot_incompatible": 409,
     "snapshot_failed": 500,
     "no_workspace": 409,
     "resume_off": 409,

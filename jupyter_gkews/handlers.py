@@ -171,7 +171,7 @@ class SurvivesHandler(GkewsHandler):
     @json_errors
     async def get(self, kernel_id: str) -> None:
         """See getSurvives in openapi.yaml."""
-        self.reply(await self.lifecycle.survives(kernel_id))
+        self.reply(await self.lifecycle.survival.of(kernel_id))
 
 
 class PauseHandler(GkewsHandler):
@@ -265,6 +265,35 @@ class CheckpointHandler(GkewsHandler):
         self.reply({"bytes_freed": await self.lifecycle.upkeep.delete(checkpoint_id)})
 
 
+class SnapshotsHandler(GkewsHandler):
+    """All process snapshots."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self) -> None:
+        """See listSnapshots in openapi.yaml."""
+        self.reply({"snapshots": await asyncio.to_thread(self.lifecycle.snapshots.all)})
+
+
+class SnapshotHandler(GkewsHandler):
+    """One process snapshot."""
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def get(self, snapshot_id: str) -> None:
+        """See getSnapshot in openapi.yaml."""
+        self.reply(await asyncio.to_thread(self.lifecycle.snapshots.get, snapshot_id))
+
+    @web.authenticated
+    @authorized
+    @json_errors
+    async def delete(self, snapshot_id: str) -> None:
+        """See deleteSnapshot in openapi.yaml."""
+        self.reply(await self.lifecycle.upkeep.delete_snapshot(snapshot_id))
+
+
 class RestoreHandler(GkewsHandler):
     """Load a checkpoint into a kernel."""
 
@@ -305,6 +334,7 @@ class StoreHandler(GkewsHandler):
                 "free": _free(self.store),
                 "bytes": report["store"]["bytes"],
                 "checkpoints": report["store"]["checkpoints"],
+                "snapshots": report["store"]["snapshots"],
                 "unused": report["bytes_freed"],
                 "stays": report["stays"],
             }
@@ -384,6 +414,8 @@ def routes(lifecycle: Lifecycle, *, store: Path, timeout_s: float | None) -> lis
         (r"/gkews/checkpoints", CheckpointsHandler, plain),
         (checkpoint, CheckpointHandler, plain),
         (checkpoint + "/restore", RestoreHandler, plain),
+        (r"/gkews/snapshots", SnapshotsHandler, plain),
+        (r"/gkews/snapshots/(?P<snapshot_id>[^/]+)", SnapshotHandler, plain),
         (r"/gkews/store", StoreHandler, {**plain, "store": store}),
         (r"/gkews/gc", GcHandler, plain),
         (r"/gkews/workspace/pause", WorkspaceHandler, plain),

@@ -14,6 +14,7 @@ from typing import Any
 
 from jupyter_client.session import Session
 
+from .engines.base import Inside, Objection
 from .errors import GkewsError
 from .kernel.protocol import (
     ACTION_CANCEL,
@@ -293,10 +294,14 @@ class KernelClient:
             raise GkewsError.from_json(outcome)
         return dict(outcome["checkpoint"])
 
-    async def preflight(self) -> list[dict[str, str]]:
-        """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
+    async def preflight(self) -> Inside:
+        """What a snapshot of the process cannot hold, what it would, and what it would need."""
         reply = await self._request("control", {"action": ACTION_PREFLIGHT}, PREFLIGHT_TIMEOUT_S)
-        return list(reply.get("objections") or [])
+        return Inside(
+            objections=[Objection(**each) for each in reply.get("objections") or []],
+            holds=dict(reply.get("holds") or {}),
+            needs=dict(reply.get("needs") or {}),
+        )
 
     async def map_stored(self) -> list[str]:
         """Let a held kernel map big memory from the store; all files that its processes have

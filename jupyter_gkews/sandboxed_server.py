@@ -152,7 +152,10 @@ class SandboxedServer:
             except (GkewsError, asyncio.TimeoutError):
                 unasked.append(name)
                 continue
-            found += [{**each, "what": f"{each['what']} ({name})"} for each in told]
+            found += [
+                {"what": f"{each.what} ({name})", "reason": each.reason, "hint": each.hint}
+                for each in told.objections
+            ]
             if on.process.hello is not None:
                 answered.append(on.process.hello.pid)
         return {"objections": [*preflight.objections(answered), *found], "unasked": unasked}

@@ -12,18 +12,21 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
 
 from . import kernel_environment
+from .engines.registry import engines_of
 from .errors import GkewsError
 from .kernel.checkpoint import transfer
 from .kernel.checkpoint import trust as trusting
 from .kernel.checkpoint.store import CheckpointStore
 from .lifecycle.records import PausedRecords
 from .lifecycle.shelf import needed
-from .lifecycle.upkeep import compared
+from .lifecycle.snapshots import SnapshotShelf
+from .lifecycle.upkeep import collect_all, compared
 from .server_client import Server, UnreachableError, find_kernel
 from .tables import local_time, print_json, size, table
 
@@ -83,7 +86,12 @@ def gc(options: argparse.Namespace, among: list[Server]) -> None:
         else:
             store = CheckpointStore(root)
             protected = frozenset(needed(PausedRecords(store.root), store.summaries()))
-            report = store.collect(**rules, protected=protected)
+            images = SnapshotShelf(engines_of(store.root, _no_kernel), PausedRecords(store.root))
+            report = collect_all(
+                images,
+                partial(store.collect, **rules, protected=protected),
+                dry_run=rules["dry_run"],
+            )
         reports.append({"path": str(root), **report})
     if options.json:
         print_json({"stores": reports})
@@ -92,10 +100,15 @@ def gc(options: argparse.Namespace, among: list[Server]) -> None:
         _print_collected(report)
 
 
+def _no_kernel(_: str) -> None:
+    """Where no server runs, there are no kernels: images can be looked at and removed."""
+
+
 def _print_collected(report: dict[str, Any]) -> None:
     would = "would be " if report["dry_run"] else ""
     held = report["store"]
-    print(f"{report['path']}: {held['checkpoints']} checkpoints, {size(held['bytes'])}.")
+    print(f"{report['path']}: {held['checkpoints']} checkpoints, "
+          f"{held['snapshots']} process snapshots, {size(held['bytes'])}.")  # fmt: skip
     if report["checkpoints"]:
         rows = [
             (c["id"], local_time(c["created"]), size(c["bytes"]), c["notebook"] or "")
@@ -103,8 +116,13 @@ def _print_collected(report: dict[str, Any]) -> None:
         ]
         print(table(("checkpoint", "created", "own size", "notebook"), rows))
         print()
+    if report["snapshots"]["removed"]:
+        images = [(s["id"], size(s["bytes"]), s["why"]) for s in report["snapshots"]["removed"]]
+        print(table(("snapshot", "size", "why nobody needs it"), images))
+        print()
     parts = [
         f"{len(report['checkpoints'])} checkpoints",
+        f"{report['snapshots']['count']} process snapshots ({size(report['snapshots']['bytes'])})",
         f"{report['chunks']['count']} pieces of memory ({size(report['chunks']['bytes'])})",
         f"{report['leftovers']['count']} leftovers of saves that died "
         f"({size(report['leftovers']['bytes'])})",
@@ -205,7 +223,10 @@ def trust(options: argparse.Namespace, among: list[Server]) -> None:
             print_json(store.summary(checkpoint))
         return
     _print_untrusted(told, sys.stderr if options.json else sys.stdout)
-    if not options.yes and not _agreed(f"Trust checkpoint {checkpoint}? [y/N] "):
+    if not options.yes and not agreed(
+        f"Trust checkpoint {checkpoint}? [y/N] ",
+        "Nothing was trusted. Say --yes if you know the checkpoint.",
+    ):
         raise GkewsError(
             "cancelled",
             f"Checkpoint {checkpoint} was not trusted.",
@@ -218,12 +239,13 @@ def trust(options: argparse.Namespace, among: list[Server]) -> None:
         print(f"Checkpoint {checkpoint} is whole, and signed with your key now.")
 
 
-def _agreed(question: str) -> bool:
+def agreed(question: str, otherwise: str) -> bool:
+    """Ask on the terminal; `otherwise` is the hint of the error where there is nobody to ask."""
     if not sys.stdin.isatty():
         raise GkewsError(
             "bad_request",
             "There is nobody to ask: this is no terminal.",
-            "Nothing was trusted. Say --yes if you know the checkpoint.",
+            otherwise,
         )
     return input(question).strip().lower() in ("y", "yes")
 

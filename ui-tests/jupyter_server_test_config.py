@@ -10,6 +10,8 @@ from pathlib import Path
 
 import jupyterlab
 
+from jupyter_gkews.engines.gvisor import kernelspec
+
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
 home = Path(os.environ["GKEWS_UI_HOME"])
@@ -31,6 +33,9 @@ c.LabServerApp.extra_labextensions_path = str(Path(jupyterlab.__file__).parent /
 c.LabApp.workspaces_dir = str(home / "workspaces")
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+
+# "Python 3 (pausable)", as `jupyter gkews install-kernel` does. Its tests skip where runsc cannot run.
+kernelspec.write(Path(os.environ["JUPYTER_DATA_DIR"]) / "kernels")
 
 # A kernel of another language, with a real process behind it: it is listed, and Pause is
 # disabled with the reason.

@@ -6,9 +6,10 @@ asked after the portable checkpoint is durable, and what it cannot do it says in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from ..errors import GkewsError
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,25 @@ class Objection:
     hint: str
 
 
+@dataclass(frozen=True)
+class Inside:
+    """What a kernel says of its own process before a snapshot (kernel/holdings.py)."""
+
+    objections: list[Objection] = field(default_factory=list)
+    holds: dict[str, Any] = field(default_factory=dict)
+    """What is shown of it: {"pid", "python", "threads", "generators", "children", "files"}."""
+    needs: dict[str, list[str]] = field(default_factory=dict)
+    """Paths that a restore needs: {"open", "folders"} must be there, {"mapped"} as they were."""
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What a try that ended half way has left: nothing can be restored from it."""
+
+    id: str
+    bytes: int
+
+
 @dataclass
 class Snapshot:
     """One image on disk, as it is listed beside the checkpoints."""
@@ -45,12 +65,16 @@ class Snapshot:
     id: str
     engine: str
     kernel: str
-    checkpoint: str
+    checkpoint: str  # empty: none was ever written
     created: str
     bytes: int
     environment: dict[str, Any] = field(default_factory=dict)
     held_by: str = ""
     """The operation that held the kernel: it is let go by this id after a restore."""
+    holds: dict[str, Any] = field(default_factory=dict)
+    """As `Inside.holds`, when it was taken."""
+    needs: dict[str, Any] = field(default_factory=dict)
+    """What the engine compares before a restore; its own affair."""
 
     def to_json(self) -> dict[str, Any]:
         """As it is listed."""
@@ -58,10 +82,11 @@ class Snapshot:
             "id": self.id,
             "engine": self.engine,
             "kernel": self.kernel,
-            "checkpoint": self.checkpoint,
+            "checkpoint": self.checkpoint or None,
             "created": self.created,
             "bytes": self.bytes,
             "environment": self.environment,
+            "holds": self.holds,
         }
 
 
@@ -78,19 +103,20 @@ class SnapshotEngine(Protocol):
     def keeps(self) -> list[str]:
         """What a restored process has that a recovered one has not, in the user's words."""
 
-    def estimate(self, kernel: str) -> Estimate:
-        """What a snapshot of this kernel would cost now."""
+    def estimate(self, kernel: str, stored: int = 0) -> Estimate:
+        """What a snapshot of this kernel would cost now. `stored`: bytes of its memory that would
+        be mapped from the checkpoint, and need not be in the image."""
 
     def preflight(self, kernel: str) -> list[Objection]:
         """What on this machine stands in the way; the kernel is asked for its own objections by
         the lifecycle. Changes nothing."""
 
     async def snapshot(
-        self, kernel: str, checkpoint: str, held_by: str, mapped: Sequence[str] = ()
+        self, kernel: str, checkpoint: str, held_by: str, inside: Inside
     ) -> Snapshot:
         """Freeze the kernel's processes; when this returns, the image is durable and their memory
-        is free. `held_by`: the operation that holds the kernel, for `restore`'s caller. `mapped`:
-        files that the processes have mapped, which an image need not hold but needs.
+        is free. `held_by`: the operation that holds the kernel, for `restore`'s caller; `inside`:
+        what the kernel has just said of itself.
 
         Raises GkewsError (`snapshot_failed`): the process's phase says whether it runs on.
         """
@@ -98,8 +124,14 @@ class SnapshotEngine(Protocol):
     async def restore(self, snapshot: Snapshot) -> None:
         """Bring the same processes back. A failure keeps the image and starts nothing.
 
-        Raises GkewsError (`snapshot_failed`).
+        Raises GkewsError: `snapshot_incompatible` before anything is tried (as `unfit`),
+        `snapshot_failed` otherwise.
         """
+
+    def unfit(self, snapshot: Snapshot) -> GkewsError | None:
+        """Why this image cannot be restored here and now, as far as can be told without trying:
+        `snapshot_incompatible`, or `snapshot_failed` if it is damaged. None if nothing is known
+        against it. Looks at the disk."""
 
     def find(self, snapshot: str) -> Snapshot | None:
         """One image by its id; None if it is gone or cannot be read."""
@@ -107,8 +139,19 @@ class SnapshotEngine(Protocol):
     def snapshots(self) -> list[Snapshot]:
         """All images, newest first."""
 
+    def leftovers(self) -> list[Leftover]:
+        """What tries of processes that are gone have left; never one that is being taken."""
+
     def delete(self, snapshot: str) -> int:
-        """Remove an image; bytes freed."""
+        """Remove an image or a leftover; bytes freed."""
 
 
-__all__ = ["Ability", "Estimate", "Objection", "Snapshot", "SnapshotEngine"]
+__all__ = [
+    "Ability",
+    "Estimate",
+    "Inside",
+    "Leftover",
+    "Objection",
+    "Snapshot",
+    "SnapshotEngine",
+]

@@ -19,7 +19,7 @@ from ..kernel.checkpoint import chunks
 from ..kernel.checkpoint.sweep import NEEDED_FILE
 
 Noted = dict[str, list[list[Any]]]
-_INSTEAD = "The image is kept. Resume from the checkpoint: `jupyter gkews resume --no-snapshot`."
+_INSTEAD = "Bring it back as it was and resume again."
 
 
 def note(store: Path, mapped: Iterable[str]) -> Noted:
@@ -53,16 +53,16 @@ def write(image_folder: Path, noted: Noted) -> None:
 
 
 def check(store: Path, image_folder: Path) -> None:
-    """Compare. Raises GkewsError (`snapshot_failed`) if a file is gone or has other bytes."""
+    """Compare. Raises GkewsError (`snapshot_incompatible`) if a file is gone or has other bytes."""
     noted = _read(image_folder)
     for name, *identity in noted.get("chunks", []):
         path = store / chunks.relative_path(name)
         if (problem := _problem(path, name, identity)) is not None:
             raise GkewsError(
-                "snapshot_failed",
+                "snapshot_incompatible",
                 f"The snapshot needs {path} of the checkpoint store, which {problem}: arrays of "
                 "the process stand in it.",
-                f"{_INSTEAD} Variables that need the same file are lost there, too, by name.",
+                f"{_INSTEAD} Without it, the checkpoint loses what needs it, by name.",
             )
     for path, nbytes, changed in noted.get("files", []):
         try:
@@ -80,7 +80,7 @@ def _read(image_folder: Path) -> Noted:
         return {}
     except (OSError, ValueError) as error:
         raise GkewsError(
-            "snapshot_failed",
+            "snapshot_incompatible",
             f"What the snapshot needs is not known: {image_folder / NEEDED_FILE}: {error}.",
             _INSTEAD,
         ) from None
@@ -102,7 +102,7 @@ def _problem(path: Path, name: str, identity: list[int]) -> str | None:
 
 def _other(path: str, problem: str) -> GkewsError:
     return GkewsError(
-        "snapshot_failed",
+        "snapshot_incompatible",
         f"The process has {path} in its memory, and that file {problem}.",
         _INSTEAD,
     )

@@ -17,8 +17,9 @@ Factory = Callable[[], SnapshotEngine]
 class Engines(Mapping[str, SnapshotEngine]):
     """A read-only mapping, filled as it is used."""
 
-    def __init__(self, factories: Mapping[str, Factory]) -> None:
+    def __init__(self, factories: Mapping[str, Factory], images: Path | None = None) -> None:
         self._factories = dict(factories)
+        self._images = images
         self._made: dict[str, SnapshotEngine] = {}
 
     def __getitem__(self, engine: str) -> SnapshotEngine:
@@ -31,6 +32,16 @@ class Engines(Mapping[str, SnapshotEngine]):
 
     def __len__(self) -> int:
         return len(self._factories)
+
+    def with_images(self) -> list[SnapshotEngine]:
+        """Those that may have images: none, and none is made for this, as long as the folder of
+        images is empty."""
+        try:
+            if self._images is None or not any(self._images.iterdir()):
+                return []
+        except OSError:
+            return []
+        return list(self.values())
 
     def describe(self) -> list[dict[str, Any]]:
         """As `status` lists them. May take a second the first time: not for the event loop."""
@@ -56,4 +67,4 @@ def engines_of(store: Path, find_kernel: Callable[[str], object]) -> Engines:
 
         return GvisorEngine(store, find_kernel)
 
-    return Engines({"gvisor": gvisor})
+    return Engines({"gvisor": gvisor}, images=store / "snapshots")

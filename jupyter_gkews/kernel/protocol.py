@@ -54,10 +54,11 @@ EVENT_TOPIC = b"gkews"
 #   survives   -> {"survives": {"variables", "process", "bytes"}}   (DESIGN's shape, less "kernel")
 #   map_stored -> {"mapped": {"nbytes", "left", "why"}, "files": [paths that are mapped now]}
 #   ping       -> {"busy": bool, "holding": operation id or None}
+#   preflight  -> {"objections": [{"what", "reason", "hint"}], "holds", "needs"}   (holdings.py)
 ACTION_CHECKPOINT = "checkpoint"
 ACTION_SURVIVES = "survives"
 ACTION_CANCEL = "cancel"
-ACTION_PREFLIGHT = "preflight"  # control: what a snapshot cannot hold
+ACTION_PREFLIGHT = "preflight"  # control: what a snapshot cannot hold, and what it would
 ACTION_MAP_STORED = "map_stored"  # control: map big memory of the held checkpoint from the store
 ACTION_RELEASE = "release"
 ACTION_PING = "ping"

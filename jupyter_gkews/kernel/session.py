@@ -178,10 +178,12 @@ class KernelSession:
         elif action == ACTION_CANCEL:
             self._cancelled.add(str(operation))
         elif action == ACTION_PREFLIGHT:
+            from .holdings import holdings
             from .mapped_files import gone
             from .preflight import objections
 
-            reply["objections"] = [*objections(), *gone()]
+            held = holdings(self.shell.user_ns)
+            reply.update(objections=[*objections(), *gone()], **held)
         elif action == ACTION_MAP_STORED:
             try:
                 reply.update(self._map_stored())

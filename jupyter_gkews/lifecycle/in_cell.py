@@ -35,7 +35,7 @@ async def pause(ctx: Context, on: Subject, run: Run) -> None:
     process.hold()  # what is sent meanwhile waits, as for any pause
     try:
         run.enter("snapshotting")
-        mapped = await snapshotting.must_be_possible(ctx, on, run, engine)
+        inside = await snapshotting.must_be_possible(ctx, on, run, engine)
         older = await _older(ctx, on)
         record = PausedRecord(
             kernel=entry.id,
@@ -55,7 +55,7 @@ async def pause(ctx: Context, on: Subject, run: Run) -> None:
         await asyncio.to_thread(ctx.records.write, record)
         try:
             snapshot = await engine.snapshot(
-                entry.id, entry.checkpoint or "", run.operation.id, mapped
+                entry.id, entry.checkpoint or "", run.operation.id, inside
             )
         except BaseException as error:
             await _failed(ctx, on, error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..engines.base import Inside
 from ..errors import GkewsError
 from ..kernel.protocol import CheckpointOrder, Hello, Progress, Restored, RestoreOrder
 
@@ -94,8 +95,8 @@ class KernelTalk(Protocol):
 
     async def release(self, operation: str) -> None: ...  # noqa: D102
 
-    async def preflight(self) -> list[dict[str, str]]:
-        """What in the process a snapshot cannot hold: {"what", "reason", "hint"}."""
+    async def preflight(self) -> Inside:
+        """What a snapshot of the process cannot hold, what it would, and what it would need."""
 
     async def map_stored(self) -> list[str]:
         """Let a held kernel map big memory from the store, so that an image need not hold it; all

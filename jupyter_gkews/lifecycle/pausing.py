@@ -158,8 +158,11 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
             await let_go(ctx, on, run)
         raise
     if snapshot is not None:
-        # the record without it is good as well: it resumes from the checkpoint
-        await asyncio.to_thread(ctx.records.update, entry.id, snapshot=snapshot)
+        try:
+            await asyncio.to_thread(ctx.records.update, entry.id, snapshot=snapshot)
+        except GkewsError as error:
+            # the record without it is good as well: another server resumes from the checkpoint
+            ctx.log.warning("The snapshot of kernel %s is not in its record: %s", entry.id, error)
     entry.snapshot = run.result.snapshot = snapshot
     entry.in_cell = False
     run.result.released = {"ram": stopped.ram, "vram": stopped.vram}

@@ -146,7 +146,7 @@ async def thaw(ctx: Context, on: Subject, run: Run, snapshot_id: str) -> None:
         raise GkewsError(
             "snapshot_failed",
             "The snapshot of this kernel is gone or cannot be restored on this machine.",
-            "The checkpoint is kept: resume from it (`jupyter gkews resume --no-snapshot`).",
+            "The checkpoint is kept: resume from it.",
         )
     entry.enter("resuming")
     await snapshotting.bring_back(ctx, on, run, engine, snapshot)

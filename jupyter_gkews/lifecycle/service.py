@@ -18,14 +18,15 @@ from . import in_cell, pausing, resuming, snapshotting
 from .adoption import adopt
 from .book import OperationBook
 from .context import Context
-from .interfaces import ManifestFacts
-from .operations import PHASES, Operation, utcnow
+from .operations import PHASES, Operation
 from .requests import PauseRequest, ResumeRequest
 from .roster import Roster
 from .run import Run
 from .shelf import CheckpointShelf
+from .snapshots import SnapshotShelf
 from .state import KernelEntry
 from .subject import Subject
+from .survival import Survival
 from .upkeep import StoreUpkeep
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
@@ -36,14 +37,15 @@ class Lifecycle:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._surviving: dict[str, asyncio.Task[dict[str, Any]]] = {}
         self._new_kernels: dict[str, Run] = {}  # by checkpoint: restores into a new kernel
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self.roster = Roster(ctx, pause=self.pause, resume=self.resume, follow=self.follow)
         self.book = OperationBook()
         self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels, self._loading)
-        self.upkeep = StoreUpkeep(ctx, self.shelf, self.roster)
+        self.snapshots = SnapshotShelf(ctx.engines, ctx.records, self._busy, self._frozen)
+        self.upkeep = StoreUpkeep(ctx, self.shelf, self.snapshots, self.roster)
+        self.survival = Survival(ctx, self.roster, self._keep)
 
     @property
     def engines(self) -> Engines:
@@ -307,35 +309,6 @@ class Lifecycle:
         await asyncio.to_thread(self._ctx.records.update, kernel_id, auto_resume=value)
         self.roster.tell(on.entry)
 
-    async def survives(self, kernel_id: str) -> dict[str, Any]:
-        """What a pause would keep; the last table where the kernel cannot be asked now."""
-        on = self.roster.subject(kernel_id)
-        entry = on.entry
-        if on.process.phase == "paused" and entry.checkpoint is not None:
-            manifest = await asyncio.to_thread(self._ctx.store.manifest, entry.checkpoint)
-            table = await asyncio.to_thread(_table_of, manifest)
-            return {"kernel": kernel_id, **table, "stale": True}
-        free = entry.run is None or entry.run.in_background
-        if entry.state == "running" and free and on.talk.is_idle():
-            if (why := on.process.why_not_pausable()) is not None:
-                raise why
-            task = self._surviving.get(kernel_id)
-            if task is None:
-                task = self._keep(on.talk.survives(self._ctx.settings.answer_timeout_s))
-                self._surviving[kernel_id] = task
-                task.add_done_callback(lambda _: self._surviving.pop(kernel_id, None))
-            try:
-                table = await asyncio.shield(task)
-            except GkewsError as error:
-                if error.reason != "kernel_busy" or entry.survives is None:
-                    raise
-            else:
-                entry.survives = {**table, "as_of": utcnow()}
-                return {"kernel": kernel_id, **entry.survives, "stale": False}
-        if entry.survives is None:
-            raise pausing.busy("The kernel cannot be asked now, and was not asked before.")
-        return {"kernel": kernel_id, **entry.survives, "stale": True}
-
     def active(self) -> bool:
         """Whether an operation runs: the server must not stop itself now."""
         return bool(self.book.running())
@@ -384,36 +357,17 @@ class Lifecycle:
     def _loading(self) -> set[str]:
         return {run.loads for run in self.book.running() if run.loads is not None}
 
+    def _busy(self) -> set[str]:
+        return {run.operation.kernel for run in self.book.running()}
+
+    def _frozen(self) -> set[str]:
+        return {entry.snapshot for entry in self.roster.all() if entry.snapshot is not None}
+
     def _keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _table_of(manifest: ManifestFacts) -> dict[str, Any]:
-    """What survives, as the checkpoint of a paused kernel has it."""
-    total = manifest.bytes.get("total", 0)
-    referenced = manifest.bytes.get("referenced", 0)
-    files = manifest.files()
-    variables = [dict(row) for row in manifest.variables]
-    for row in variables:
-        for file in files:
-            if file["problem"] and row["name"] in file["names"] and row["fate"] != "lost":
-                reason = f"weights that are in {file['path']}: {file['problem']}"
-                row.update(fate="lost", reason=reason)
-    return {
-        "variables": variables,
-        "process": manifest.process,
-        "bytes": {
-            "kept": total,
-            "to_write": 0,
-            "already_stored": total - referenced,
-            "referenced": referenced,
-        },
-        "files": files,
-        "as_of": manifest.created,
-    }
 
 
 def _as_gkews_error(error: BaseException) -> GkewsError:

@@ -7,8 +7,10 @@ rests on the checkpoint, and says so.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
+from typing import Any
 
-from ..engines.base import Objection, Snapshot, SnapshotEngine
+from ..engines.base import Inside, Objection, Snapshot, SnapshotEngine
 from ..errors import GkewsError
 from .context import Context
 from .run import Run
@@ -36,17 +38,16 @@ async def take(
     """
     run.enter("snapshotting")
     kernel = on.entry.id
-    objections: list[Objection] = []
     if demanded:
-        mapped = await must_be_possible(ctx, on, run, engine)
+        inside = await must_be_possible(ctx, on, run, engine)
     else:
-        mapped, objections = await _prepare(ctx, on, run, engine)
-    if objections:
-        run.result.note = refused(objections)
-        return None
+        inside = await _prepare(ctx, on, run, engine)
+        if inside.objections:
+            run.result.note = refused(inside.objections)
+            return None
     run.check()
     try:
-        return await engine.snapshot(kernel, checkpoint, run.operation.id, mapped)
+        return await engine.snapshot(kernel, checkpoint, run.operation.id, inside)
     except Exception as error:  # a full disk, say: checkpoint and record are durable already
         ctx.log.warning("No snapshot of kernel %s: %s", kernel, error)
         said = error.message if isinstance(error, GkewsError) else f"{error}."
@@ -54,27 +55,23 @@ async def take(
         return None
 
 
-async def must_be_possible(
-    ctx: Context, on: Subject, run: Run, engine: SnapshotEngine
-) -> list[str]:
-    """The preflight; files that the image will need. Raises snapshot_failed with what stands in
+async def must_be_possible(ctx: Context, on: Subject, run: Run, engine: SnapshotEngine) -> Inside:
+    """The preflight; what the kernel says of itself. Raises snapshot_failed with what stands in
     the way: the kernel runs on."""
-    mapped, objections = await _prepare(ctx, on, run, engine)
-    if objections:
-        first = objections[0]
+    inside = await _prepare(ctx, on, run, engine)
+    if inside.objections:
+        first = inside.objections[0]
         raise GkewsError(
             "snapshot_failed",
             f"No snapshot can be taken: {first.what}: {first.reason}.",
             f"The kernel runs on untouched. {first.hint}",
         )
-    return mapped
+    return inside
 
 
-async def _prepare(
-    ctx: Context, on: Subject, run: Run, engine: SnapshotEngine
-) -> tuple[list[str], list[Objection]]:
+async def _prepare(ctx: Context, on: Subject, run: Run, engine: SnapshotEngine) -> Inside:
     """First let the kernel map from the store what stands there, so that the image need not hold
-    it; then look for what stands in the way. The files that the image will need, and that."""
+    it; then look for what stands in the way, on this machine and in the kernel."""
     mapped: list[str] = []
     found: list[Objection] = []
     try:
@@ -86,8 +83,8 @@ async def _prepare(
         reason = f"it does not tell which files it has mapped ({error.message})"
         found.append(Objection("the kernel", reason, "Once restarted, it will."))
     found += await asyncio.to_thread(engine.preflight, on.entry.id)
-    found += [Objection(**each) for each in await while_alive(run, on.talk.preflight())]
-    return mapped, found
+    inside = await while_alive(run, on.talk.preflight())
+    return Inside([*found, *inside.objections], inside.holds, {**inside.needs, "mapped": mapped})
 
 
 def refused(objections: list[Objection]) -> str:
@@ -131,10 +128,7 @@ async def _or_else(ctx: Context, on: Subject) -> str:
     what = "the checkpoint"
     if on.entry.in_cell:
         what = f"the last checkpoint, of {await created_at(ctx, checkpoint)}"
-    return (
-        f"The snapshot and the checkpoint are kept. Try again, or resume from {what}: "
-        "`jupyter gkews resume --no-snapshot`."
-    )
+    return f"The snapshot and the checkpoint are kept. Try again, or resume from {what}."
 
 
 async def created_at(ctx: Context, checkpoint: str) -> str:
@@ -148,9 +142,42 @@ async def created_at(ctx: Context, checkpoint: str) -> str:
 def _typed(error: BaseException, hint: str) -> GkewsError:
     if isinstance(error, GkewsError) and error.reason in ("cancelled", "kernel_died"):
         return error
+    if isinstance(error, GkewsError) and error.reason == "snapshot_incompatible":
+        return GkewsError(error.reason, error.message, f"{error.hint} {hint}".strip())
     message = error.message if isinstance(error, GkewsError) else "The kernel does not answer."
-    return GkewsError(
-        "snapshot_failed",
-        f"The process could not be restored. {message}",
-        hint,
-    )
+    return GkewsError("snapshot_failed", f"The process could not be restored. {message}", hint)
+
+
+async def outlook(ctx: Context, on: Subject, stored: int) -> dict[str, Any] | None:
+    """What a snapshot would have that the checkpoint alone has not, what it would cost, and what
+    stands in the way: the `snapshot` of `survives`. None for a kernel that no engine can freeze.
+    `stored`: bytes of memory that the checkpoint holds, or would, which an image then need not.
+
+    A kernel that does not answer now leaves `holds` and `objections` null: they are not known.
+    """
+    engine = engine_of(ctx, on)
+    if engine is None:
+        return None
+    kernel, entry = on.entry.id, on.entry
+    told: dict[str, Any] = {"engine": engine.id, "keeps": engine.keeps()}
+    empty = {"holds": None, "estimate": None, "objections": None, "taken": None}
+    if on.process.phase == "paused":
+        taken = None
+        if entry.snapshot is not None:
+            taken = await asyncio.to_thread(engine.find, entry.snapshot)
+        found = {} if taken is None else {"holds": taken.holds, "taken": taken.id}
+        return {**told, **empty, **found}
+    try:
+        estimate = asdict(await asyncio.to_thread(engine.estimate, kernel, stored))
+        objections = await asyncio.to_thread(engine.preflight, kernel)
+        inside = await asyncio.wait_for(on.talk.preflight(), ctx.settings.answer_timeout_s)
+    except (GkewsError, asyncio.TimeoutError, OSError):
+        return {**told, **empty}
+    objections += inside.objections
+    return {
+        **told,
+        "holds": inside.holds,
+        "estimate": estimate,
+        "objections": [asdict(each) for each in objections],
+        "taken": None,
+    }

@@ -5,19 +5,24 @@ checkpoint is told in detail. Decides nothing about kernels; what they need is t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .context import Context
 from .interfaces import ManifestFacts
 from .roster import Roster
 from .shelf import CheckpointShelf
+from .snapshots import SnapshotShelf
 
 
 class StoreUpkeep:
     """What is removed from the store, and what is told of it. Disk work runs in threads."""
 
-    def __init__(self, ctx: Context, shelf: CheckpointShelf, roster: Roster) -> None:
-        self._ctx, self._shelf, self._roster = ctx, shelf, roster
+    def __init__(
+        self, ctx: Context, shelf: CheckpointShelf, snapshots: SnapshotShelf, roster: Roster
+    ) -> None:
+        self._ctx, self._shelf, self._snapshots, self._roster = ctx, shelf, snapshots, roster
 
     async def after_checkpoint(self, kernel_id: str) -> None:
         """Delete the checkpoints of a kernel that are too many now, and sweep. Raises nothing."""
@@ -34,7 +39,8 @@ class StoreUpkeep:
     async def sweep(self) -> None:
         """Remove what dead saves left, and what is too old by the settings. Raises nothing."""
         try:
-            freed = await asyncio.to_thread(self._ctx.store.sweep)
+            images = await asyncio.to_thread(self._snapshots.collect, dry_run=False)
+            freed = images["bytes"] + await asyncio.to_thread(self._ctx.store.sweep)
             after_s = self._ctx.settings.delete_after_s
             if after_s is not None:
                 report = await self.collect(older_than_s=after_s, keep=None, dry_run=False)
@@ -50,7 +56,10 @@ class StoreUpkeep:
     ) -> dict[str, Any]:
         """Remove what the store does not need, and old checkpoints as asked; what went."""
         report = await asyncio.to_thread(
-            self._shelf.collect, older_than_s=older_than_s, keep=keep, dry_run=dry_run
+            collect_all,
+            self._snapshots,
+            partial(self._shelf.collect, older_than_s=older_than_s, keep=keep, dry_run=dry_run),
+            dry_run=dry_run,
         )
         if not dry_run:
             for gone in report["checkpoints"]:
@@ -62,6 +71,17 @@ class StoreUpkeep:
         freed = await asyncio.to_thread(self._shelf.delete, checkpoint)
         self._forget(checkpoint)
         return freed
+
+    async def delete_snapshot(self, snapshot: str) -> dict[str, Any]:
+        """Delete a process snapshot (SnapshotShelf.delete); a paused kernel that had it is told
+        to rest on its checkpoint."""
+        gone = await asyncio.to_thread(self._snapshots.delete, snapshot)
+        for entry in self._roster.all():
+            if entry.snapshot == snapshot:
+                entry.snapshot = None
+                self._roster.tell(entry)
+        self._ctx.announcer.checkpoints(None, None)
+        return gone
 
     def _forget(self, checkpoint: str) -> None:
         for entry in self._roster.all():
@@ -81,6 +101,20 @@ class StoreUpkeep:
             name = str((summary.get("kernel") or {}).get("name") or "")
         here = await self._ctx.kernels.environment(name, kernel_id)
         return {**summary, **compared(manifest, here)}
+
+
+def collect_all(
+    snapshots: SnapshotShelf, collect: Callable[[], dict[str, Any]], *, dry_run: bool
+) -> dict[str, Any]:
+    """Collect snapshots that nobody needs, then checkpoints and memory (`collect`, whose report
+    this is, with "snapshots" added): what only an image needed goes with it."""
+    images = snapshots.collect(dry_run=dry_run)
+    report = collect()
+    held = images.pop("held")
+    report["bytes_freed"] += images["bytes"]
+    report["store"]["bytes"] += held["bytes"]
+    report["store"]["snapshots"] = held["count"]
+    return {**report, "snapshots": images}
 
 
 def compared(manifest: ManifestFacts, here: dict[str, Any] | None) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import type {
   GkewsProblem,
   Operation,
   PauseWhen,
+  ResumeHow,
+  Snapshot,
   Status,
   StoreUse,
   Survives
@@ -69,9 +71,10 @@ export class GkewsApi {
     });
   }
 
-  resume(kernelId: string, acceptMissing = false): Promise<Operation> {
+  resume(kernelId: string, how: ResumeHow = {}): Promise<Operation> {
     return this._request<Operation>('POST', ['kernels', kernelId, 'resume'], {
-      accept_missing: acceptMissing
+      accept_missing: how.acceptMissing ?? false,
+      ...(how.snapshot === undefined ? {} : { snapshot: how.snapshot })
     });
   }
 
@@ -102,6 +105,17 @@ export class GkewsApi {
       'checkpoints'
     ]);
     return answer.checkpoints;
+  }
+
+  async snapshots(): Promise<Snapshot[]> {
+    const answer = await this._request<{ snapshots: Snapshot[] }>('GET', [
+      'snapshots'
+    ]);
+    return answer.snapshots;
+  }
+
+  deleteSnapshot(id: string): Promise<unknown> {
+    return this._request('DELETE', ['snapshots', id]);
   }
 
   /** What may break in a load of a checkpoint; empty where that is not known. */

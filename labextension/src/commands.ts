@@ -118,20 +118,38 @@ export function addCommands(options: ICommandOptions): void {
 
   commands.addCommand(CommandIDs.resume, {
     label: trans.__('Resume Kernel'),
-    caption: trans.__('Load the variables of the paused kernel and go on'),
+    caption: args =>
+      view(args)?.kernel.snapshot
+        ? trans.__('Bring the frozen process back and go on')
+        : trans.__('Load the variables of the paused kernel and go on'),
     icon: resumeIcon,
     isEnabled: args => {
       const seen = view(args);
       return !!seen && !seen.active && seen.kernel.state === 'paused';
     },
-    describedBy: { args: KERNEL_ARGS },
-    execute: withKernel(async kernelId => {
-      const checkpoint = model.kernel(kernelId)?.checkpoint;
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          ...KERNEL_ARGS.properties,
+          snapshot: {
+            type: 'boolean',
+            description:
+              'False loads the checkpoint although there is a process snapshot.'
+          }
+        }
+      }
+    },
+    execute: withKernel(async (kernelId, args) => {
+      const kernel = model.kernel(kernelId);
+      const snapshot = args['snapshot'] === false ? false : undefined;
+      const loaded =
+        kernel?.snapshot && snapshot === undefined ? null : kernel?.checkpoint;
       if (
-        !checkpoint ||
-        (await confirmDifferences(model, checkpoint, kernelId, trans))
+        !loaded ||
+        (await confirmDifferences(model, loaded, kernelId, trans))
       ) {
-        await model.resume(kernelId);
+        await model.resume(kernelId, { snapshot });
       }
     })
   });

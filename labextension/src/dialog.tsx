@@ -9,7 +9,9 @@ import React from 'react';
 
 import { duration, localTime, size } from './format';
 import { FateTotals, VariableTable } from './panel/survives';
+import { OutlookNote } from './panel/outlook';
 import { Problem } from './panel/problem';
+import { wouldFreeze } from './snapshots';
 import type { IGkewsModel, PauseWhen } from './tokens';
 import { viewOf } from './wording';
 
@@ -81,13 +83,18 @@ export class PauseDialogBody extends ReactWidget {
     const table = model.survives(this._kernelId);
     const problem = model.survivesProblem(this._kernelId);
     const busy = isBusy(model, this._kernelId);
+    const frozen = wouldFreeze(table?.snapshot);
     const lost = table?.variables.filter(({ fate }) => fate === 'lost') ?? [];
     return (
       <div className={busy ? undefined : 'jp-gkews-mod-roomy'}>
         <p>
-          {trans.__(
-            'The variables are written to disk, then the process ends and its memory is free. The notebook stays open, and no cell is run again.'
-          )}
+          {frozen
+            ? trans.__(
+                'The variables are written to disk, then the process is frozen to disk as it is, and its memory is free. The notebook stays open, and no cell is run again.'
+              )
+            : trans.__(
+                'The variables are written to disk, then the process ends and its memory is free. The notebook stays open, and no cell is run again.'
+              )}
         </p>
         {busy && (
           <p className="jp-gkews-Note">
@@ -114,8 +121,24 @@ export class PauseDialogBody extends ReactWidget {
                 )}
               </p>
             )}
-            <FateTotals variables={table.variables} trans={trans} />
-            {lost.length > 0 && (
+            {table.snapshot && (
+              <OutlookNote outlook={table.snapshot} trans={trans} />
+            )}
+            <FateTotals
+              variables={table.variables}
+              trans={trans}
+              frozen={frozen}
+            />
+            {lost.length > 0 && frozen && (
+              <p className="jp-gkews-Muted">
+                {trans._n(
+                  'One variable is kept by the snapshot alone. If that can ever not be restored, the checkpoint brings back everything but this one.',
+                  '%1 variables are kept by the snapshot alone. If that can ever not be restored, the checkpoint brings back everything but these.',
+                  lost.length
+                )}
+              </p>
+            )}
+            {lost.length > 0 && !frozen && (
               <p className="jp-gkews-Note">
                 {trans._n(
                   'One variable cannot be kept. Using it after the resume raises an error that names the cell that made it.',
@@ -129,6 +152,7 @@ export class PauseDialogBody extends ReactWidget {
               trans={trans}
               initialSort="fate"
               wide
+              frozen={frozen}
             />
             <p className="jp-gkews-Muted">
               {estimate(model, table.bytes.to_write, trans)}

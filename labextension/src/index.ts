@@ -24,6 +24,7 @@ import { GkewsPanel } from './panel/panel';
 import { PausedNotebooks } from './running';
 import { Settings } from './settings';
 import { StatusItem } from './statusbar';
+import { FailedRestores } from './thawing';
 import { Toasts } from './toasts';
 import {
   CommandIDs,
@@ -137,6 +138,7 @@ const main: JupyterFrontEndPlugin<void> = {
       openPanel,
       weights: new MissingWeights(state, trans)
     });
+    new FailedRestores(state, trans);
     new Toasts({ model: state, settings, trans, open: () => openPanel(false) });
     state.operationChanged.connect((_, { kind, kernel, result }) => {
       if (!result || (kind !== 'restore' && kind !== 'resume')) {

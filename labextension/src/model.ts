@@ -13,6 +13,8 @@ import { GkewsError, toProblem } from './api';
 import type { GkewsApi } from './api';
 import { progressOf, readEvent } from './events';
 import { FateTables } from './fates';
+import { ResumeOnRun } from './resumeOnRun';
+import { Shelf } from './shelf';
 import type {
   Checkpoint,
   Collected,
@@ -22,6 +24,8 @@ import type {
   KernelStatus,
   Operation,
   PauseWhen,
+  ResumeHow,
+  Snapshot,
   Status,
   StoreUse,
   Survives
@@ -44,6 +48,12 @@ export class GkewsModel implements IGkewsModel {
   constructor(options: GkewsModel.IOptions) {
     this._api = options.api;
     this._fates = new FateTables(options.api, () => this._emitChanged());
+    this._shelf = new Shelf(
+      options.api,
+      () => this._emitChanged(),
+      error => this._note(error)
+    );
+    this._resumeOnRun = new ResumeOnRun(options.api);
     this._stream = options.events?.stream ?? null;
     this._stream?.connect(this._onEvent, this);
     this._followInterval = options.followInterval ?? FOLLOW_INTERVAL;
@@ -66,11 +76,15 @@ export class GkewsModel implements IGkewsModel {
   }
 
   get checkpoints(): Checkpoint[] {
-    return this._checkpoints;
+    return this._shelf.checkpoints;
+  }
+
+  get snapshots(): Snapshot[] {
+    return this._shelf.snapshots;
   }
 
   get store(): StoreUse | null {
-    return this._store;
+    return this._shelf.store;
   }
 
   get isDisposed(): boolean {
@@ -127,25 +141,16 @@ export class GkewsModel implements IGkewsModel {
     return this._fates.load(kernelId);
   }
 
-  async loadCheckpoints(): Promise<void> {
-    try {
-      this._checkpoints = await this._api.checkpoints();
-      this._emitChanged();
-    } catch (error) {
-      this._note(error);
-      return;
-    }
-    // A server of an earlier version does not tell: the line is left out.
-    this._store = await this._api.store().catch(() => null);
-    this._emitChanged();
+  loadCheckpoints(): Promise<void> {
+    return this._shelf.load();
   }
 
   pause(kernelId: string, when: PauseWhen = 'idle'): Promise<Operation> {
     return this._start(this._api.pause(kernelId, when));
   }
 
-  resume(kernelId: string, acceptMissing = false): Promise<Operation> {
-    return this._start(this._api.resume(kernelId, acceptMissing));
+  resume(kernelId: string, how: ResumeHow = {}): Promise<Operation> {
+    return this._start(this._api.resume(kernelId, how));
   }
 
   takeCheckpoint(kernelId: string): Promise<Operation> {
@@ -167,13 +172,13 @@ export class GkewsModel implements IGkewsModel {
     await this.refresh();
   }
 
-  async deleteCheckpoint(checkpointId: string): Promise<void> {
-    try {
-      await this._api.deleteCheckpoint(checkpointId);
-    } finally {
-      // Also after a refusal: the list shown was older than the truth.
-      await this.loadCheckpoints();
-    }
+  deleteCheckpoint(checkpointId: string): Promise<void> {
+    return this._shelf.deleteCheckpoint(checkpointId);
+  }
+
+  async deleteSnapshot(snapshotId: string): Promise<void> {
+    await this._shelf.deleteSnapshot(snapshotId);
+    await this.refresh();
   }
 
   differences(
@@ -183,22 +188,12 @@ export class GkewsModel implements IGkewsModel {
     return this._api.differences(checkpointId, kernelId);
   }
 
-  async collect(
-    olderThanDays: number | null,
-    dryRun: boolean
-  ): Promise<Collected> {
-    const seconds = olderThanDays === null ? null : olderThanDays * 86400;
-    const done = await this._api.collect(seconds, dryRun);
-    if (!dryRun) {
-      await this.loadCheckpoints();
-    }
-    return done;
+  collect(olderThanDays: number | null, dryRun: boolean): Promise<Collected> {
+    return this._shelf.collect(olderThanDays, dryRun);
   }
 
   setResumeOnRun(value: boolean): void {
-    this._resumeOnRun = value;
-    this._resumeOnRunSent.clear();
-    this._sendResumeOnRun();
+    this._resumeOnRun.set(value, this._status?.kernels ?? []);
   }
 
   private async _readStatus(): Promise<void> {
@@ -245,7 +240,8 @@ export class GkewsModel implements IGkewsModel {
       }
     }
     this._awaitStarting(status);
-    this._sendResumeOnRun();
+    this._resumeOnRun.send(status.kernels);
+    this._shelf.expect(status.kernels.map(({ snapshot }) => snapshot));
     this._emitChanged();
   }
 
@@ -386,26 +382,6 @@ export class GkewsModel implements IGkewsModel {
     this._emitChanged();
   }
 
-  /** Tell the server the setting, once for each kernel that it is new to. */
-  private _sendResumeOnRun(): void {
-    const value = this._resumeOnRun;
-    if (value === null) {
-      return;
-    }
-    for (const kernel of this._status?.kernels ?? []) {
-      if (this._resumeOnRunSent.has(kernel.id)) {
-        continue;
-      }
-      this._resumeOnRunSent.add(kernel.id);
-      if (kernel.auto_resume !== value) {
-        this._api.setAutoResume(kernel.id, value).catch(() => {
-          // The kernel may be gone; the next status that lists it tries again.
-          this._resumeOnRunSent.delete(kernel.id);
-        });
-      }
-    }
-  }
-
   private _emitChanged(): void {
     if (!this._isDisposed) {
       this._changed.emit();
@@ -417,17 +393,15 @@ export class GkewsModel implements IGkewsModel {
   private readonly _followInterval: number;
   private readonly _operations = new Map<string, Operation>();
   private readonly _fates: FateTables;
+  private readonly _shelf: Shelf;
+  private readonly _resumeOnRun: ResumeOnRun;
   private readonly _timers = new Map<string, ReturnType<typeof setTimeout>>();
-  private readonly _resumeOnRunSent = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _operationChanged = new Signal<this, Operation>(this);
   private _status: Status | null = null;
   private _problem: GkewsProblem | null = null;
-  private _checkpoints: Checkpoint[] = [];
-  private _store: StoreUse | null = null;
   private _refreshing: Promise<void> | null = null;
   private _refreshAgain = false;
-  private _resumeOnRun: boolean | null = null;
   private _retry: ReturnType<typeof setTimeout> | undefined;
   private _retryDelay = RETRY_FIRST;
   private _starting: ReturnType<typeof setTimeout> | undefined;

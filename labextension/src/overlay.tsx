@@ -14,6 +14,7 @@ import { kernelIdOf } from './current';
 import { localTime } from './format';
 import { pauseIcon, warningIcon, workingIcon } from './icons';
 import { ProgressBar } from './progress';
+import { hasOtherWay } from './snapshots';
 import type { IGkewsModel } from './tokens';
 import { CommandIDs } from './tokens';
 import type { IView } from './wording';
@@ -27,6 +28,8 @@ export type CardFace = {
   hint: string;
   /** The label of the button; null while it works. */
   action: string | null;
+  /** The label of the other way on, by the checkpoint; null if there is none. */
+  other: string | null;
 };
 
 export function cardFace(
@@ -42,7 +45,8 @@ export function cardFace(
       mode: 'resuming',
       sentence: trans.__('Resuming: %1', activity(active, trans)),
       hint: '',
-      action: null
+      action: null,
+      other: null
     };
   }
   if (active || kernel.state !== 'paused') {
@@ -53,7 +57,8 @@ export function cardFace(
       mode: 'failed',
       sentence: kernel.message,
       hint: kernel.hint,
-      action: trans.__('Try again')
+      action: trans.__('Try again'),
+      other: hasOtherWay(kernel) ? trans.__('From the checkpoint') : null
     };
   }
   const since = localTime(kernel.since);
@@ -63,7 +68,8 @@ export function cardFace(
       ? trans.__('Paused since %1; run a cell or resume to go on.', since)
       : trans.__('Paused since %1; resume before you run a cell.', since),
     hint: '',
-    action: trans.__('Resume')
+    action: trans.__('Resume'),
+    other: null
   };
 }
 
@@ -130,17 +136,33 @@ export class PausedOverlay extends ReactWidget {
           )}
         </div>
         {face.action && (
-          <button
-            type="button"
-            className="jp-gkews-Button jp-gkews-mod-primary"
-            onClick={() => {
-              void commands.execute(CommandIDs.resume, {
-                kernelId: kernelIdOf(panel.sessionContext, model)
-              });
-            }}
-          >
-            {face.action}
-          </button>
+          <div className="jp-gkews-Overlay-actions">
+            <button
+              type="button"
+              className="jp-gkews-Button jp-gkews-mod-primary"
+              onClick={() => {
+                void commands.execute(CommandIDs.resume, {
+                  kernelId: kernelIdOf(panel.sessionContext, model)
+                });
+              }}
+            >
+              {face.action}
+            </button>
+            {face.other && (
+              <button
+                type="button"
+                className="jp-gkews-Button"
+                onClick={() => {
+                  void commands.execute(CommandIDs.resume, {
+                    kernelId: kernelIdOf(panel.sessionContext, model),
+                    snapshot: false
+                  });
+                }}
+              >
+                {face.other}
+              </button>
+            )}
+          </div>
         )}
       </section>
     );

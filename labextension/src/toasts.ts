@@ -53,8 +53,9 @@ export class Toasts {
     const failed = !!operation.error && !cancelled;
     const partial =
       !operation.error &&
-      (!!operation.result?.lost.length ||
-        operation.result?.provenance === 'fresh');
+      ((!!operation.result?.lost.length && !operation.result.snapshot) ||
+        operation.result?.provenance === 'fresh' ||
+        (operation.kind === 'pause' && !!operation.result?.note));
     const type = failed
       ? 'error'
       : partial
@@ -165,15 +166,27 @@ export function endText(
         ram ? trans.__('%1 of memory', size(ram)) : '',
         vram ? trans.__('%1 of GPU memory', size(vram)) : ''
       ].filter(part => part);
-      return freed.length
+      const given = freed.join(trans.__(' and '));
+      if (result?.snapshot) {
+        return freed.length
+          ? trans.__(
+              'Paused %1 in %2: the process is frozen, gave back %3.',
+              name,
+              seconds,
+              given
+            )
+          : trans.__('Paused %1 in %2: the process is frozen.', name, seconds);
+      }
+      const text = freed.length
         ? trans.__(
             'Paused %1 in %2: %3, gave back %4.',
             name,
             seconds,
             counts,
-            freed.join(trans.__(' and '))
+            given
           )
         : trans.__('Paused %1 in %2: %3.', name, seconds, counts);
+      return result?.note ? `${text} ${result.note}` : text;
     }
     case 'checkpoint':
       return trans.__('Checkpoint of %1 in %2: %3.', name, seconds, counts);

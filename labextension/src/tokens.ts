@@ -71,8 +71,10 @@ export type OperationResult = {
   bytes_referenced?: number;
   /** `checkpoint` only: seconds for which the kernel was blocked for it. */
   blocked_s?: number | null;
-  /** `checkpoint` only: why it was blocked until the end, in the server's words. */
+  /** Why a checkpoint blocked until its end, why no snapshot was taken: the server's words. */
   note?: string | null;
+  /** `pause` only: the process snapshot that was taken. */
+  snapshot?: string | null;
   /** `restore` only: the checkpoint of what the kernel held before. */
   saved_before: string | null;
 };
@@ -112,6 +114,10 @@ export type KernelStatus = {
   last_operation: Operation | null;
   /** The id of the checkpoint that a resume would load. */
   checkpoint: string | null;
+  /** The engine that can freeze its process; null for an ordinary kernel. */
+  engine?: string | null;
+  /** The process snapshot of a paused kernel, from which a resume brings the same process back. */
+  snapshot?: string | null;
   pausable: boolean;
   why_not: GkewsProblem | null;
   auto_resume: boolean;
@@ -156,6 +162,58 @@ export type Survives = {
   /** Whether the kernel could not be asked now, so that this is the table of `as_of`. */
   stale: boolean;
   as_of: string;
+  /** What a process snapshot has besides; null for a kernel that no engine can freeze. */
+  snapshot?: Outlook | null;
+};
+
+/** What a process holds that goes on after a restore, and that a checkpoint cannot carry. */
+export type Holds = {
+  pid?: number;
+  python?: string;
+  threads?: string[];
+  generators?: string[];
+  children?: string[];
+  files?: string[];
+};
+
+/** A process snapshot foreseen. */
+export type Outlook = {
+  engine: string;
+  /** What a restored process has that a recovered one has not, in the engine's words. */
+  keeps: string[];
+  /** Null, as the other two, where the kernel could not be asked. */
+  holds: Holds | null;
+  estimate: {
+    image_bytes: number;
+    seconds: number;
+    restore_seconds: number;
+  } | null;
+  /** What stands in the way; empty if nothing does. */
+  objections: { what: string; reason: string; hint: string }[] | null;
+  /** Of a paused kernel, the snapshot that was taken. */
+  taken: string | null;
+};
+
+/** The image of a process on disk, beside the checkpoint of the same pause. */
+export type Snapshot = {
+  id: string;
+  engine: string;
+  kernel: string;
+  /** Of the same pause; null if there is none. */
+  checkpoint: string | null;
+  created: string;
+  bytes: number;
+  environment: { runsc?: string; machine?: string; python?: string };
+  holds: Holds;
+  notebook: string | null;
+  /** Taken in the middle of a cell: the checkpoint is of an earlier state. */
+  in_cell?: boolean;
+  /** Whether a paused kernel would be resumed from it. */
+  in_use: boolean;
+  /** Why nobody needs it; null if somebody does, or may. */
+  unneeded: string | null;
+  /** Why it could not be restored here now. */
+  problem: GkewsProblem | null;
 };
 
 export type Checkpoint = {
@@ -184,6 +242,7 @@ export type StoreUse = { bytes: number; checkpoints: number; unused: number };
 export type Collected = {
   bytes_freed: number;
   checkpoints: { id: string }[];
+  snapshots?: { count: number; bytes: number };
   /** Why something that may be unused was left. */
   stays: string | null;
 };
@@ -199,6 +258,14 @@ export type Difference = {
 
 /** When a pause may begin: at the next idle moment, after one interrupt, or only if idle now. */
 export type PauseWhen = 'idle' | 'interrupt' | 'now';
+
+/** How to resume; what is left out is as the server does it. */
+export type ResumeHow = {
+  /** Also without files of weights that are gone or were changed. */
+  acceptMissing?: boolean;
+  /** False loads the checkpoint although there is a snapshot. */
+  snapshot?: boolean;
+};
 
 /** What the surfaces know of the settings; `model.ts` passes `resumeOnRun` on to the server. */
 export interface ISettings {
@@ -219,6 +286,7 @@ export interface IGkewsModel extends IDisposable {
   /** Why the server cannot be asked; null while it answers. */
   readonly problem: GkewsProblem | null;
   readonly checkpoints: Checkpoint[];
+  readonly snapshots: Snapshot[];
   /** Read with the checkpoints; null until then. */
   readonly store: StoreUse | null;
 
@@ -237,14 +305,13 @@ export interface IGkewsModel extends IDisposable {
   refresh(): Promise<void>;
   /** Ask for the table. Rejects with a `GkewsError`. */
   loadSurvives(kernelId: string): Promise<Survives>;
-  /** Ask for the list of checkpoints. Never rejects. */
+  /** Ask for the lists of checkpoints and snapshots. Never rejects. */
   loadCheckpoints(): Promise<void>;
 
   /* Each of these starts an operation and resolves with it while it runs; all reject with a
    * `GkewsError` when the server refuses. */
   pause(kernelId: string, when?: PauseWhen): Promise<Operation>;
-  /** `acceptMissing`: also without files of weights that are gone or were changed. */
-  resume(kernelId: string, acceptMissing?: boolean): Promise<Operation>;
+  resume(kernelId: string, how?: ResumeHow): Promise<Operation>;
   takeCheckpoint(kernelId: string): Promise<Operation>;
   /** Load a checkpoint into a kernel, or into a new kernel of its notebook where null. */
   restore(
@@ -255,6 +322,8 @@ export interface IGkewsModel extends IDisposable {
 
   cancel(operation: Operation): Promise<void>;
   deleteCheckpoint(checkpointId: string): Promise<void>;
+  /** Delete a snapshot; the kernel that has it is resumed from its checkpoint from then on. */
+  deleteSnapshot(snapshotId: string): Promise<void>;
   /** What may break if the checkpoint is loaded into this kernel, null for a new one. */
   differences(
     checkpointId: string,

@@ -82,7 +82,9 @@ export function buttonFace(
       icon: resumeIcon,
       tooltip: kernel.reason
         ? `${since} ${kernel.message} ${kernel.hint}`.trim()
-        : trans.__('%1 Load its variables and go on.', since),
+        : kernel.snapshot
+          ? trans.__('%1 Bring its process back and go on.', since)
+          : trans.__('%1 Load its variables and go on.', since),
       enabled: true,
       command: CommandIDs.resume,
       mode: 'resume'
@@ -96,9 +98,13 @@ export function buttonFace(
   return {
     label: trans.__('Pause'),
     icon: pauseIcon,
-    tooltip: trans.__(
-      'Pause this kernel: keep its variables on disk and give its memory back.'
-    ),
+    tooltip: kernel.engine
+      ? trans.__(
+          'Pause this kernel: keep its variables and freeze its process to disk, and give its memory back.'
+        )
+      : trans.__(
+          'Pause this kernel: keep its variables on disk and give its memory back.'
+        ),
     enabled: true,
     command: CommandIDs.pause,
     mode: 'pause'

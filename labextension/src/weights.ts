@@ -69,7 +69,7 @@ export class MissingWeights {
       if (restore) {
         await this._model.restore(restore.checkpoint, restore.kernelId, true);
       } else {
-        await this._model.resume(operation.kernel, true);
+        await this._model.resume(operation.kernel, { acceptMissing: true });
       }
     } catch (error) {
       showProblem(error);

@@ -6,7 +6,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
 
-import { age, duration, localTime, secondsSince, sizeOf } from './format';
+import { age, duration, localTime, secondsSince, size, sizeOf } from './format';
 import {
   freshIcon,
   keptIcon,
@@ -26,7 +26,8 @@ import type {
   Operation,
   OperationResult,
   Provenance,
-  Proved
+  Proved,
+  Snapshot
 } from './tokens';
 
 /** A word with its icon and a tone that CSS colours. */
@@ -43,6 +44,8 @@ export interface IView {
   active: Operation | null;
   /** The last operation that ended. */
   ended: Operation | null;
+  /** The process snapshot of a paused kernel, once it is listed. */
+  snapshot?: Snapshot | null;
 }
 
 /** How the surfaces look at one kernel; null if the server does not list it. */
@@ -58,7 +61,8 @@ export function viewOf(
   return {
     kernel,
     active: last && !last.finished ? last : null,
-    ended: last?.finished ? last : kernel.last_operation
+    ended: last?.finished ? last : kernel.last_operation,
+    snapshot: model.snapshots.find(({ id }) => id === kernel.snapshot) ?? null
   };
 }
 
@@ -156,7 +160,7 @@ export function phaseName(phase: string, trans: TranslationBundle): string {
     case 'waiting_for_capacity':
       return trans.__('Waiting for capacity');
     case 'restoring':
-      return trans.__('Loading the checkpoint');
+      return trans.__('Bringing the kernel back');
     case 'verifying':
       return trans.__('Verifying');
     default:
@@ -315,6 +319,16 @@ export function stateSentence(view: IView, trans: TranslationBundle): string {
     return activity(active, trans);
   }
   if (kernel.reason === null) {
+    if (kernel.state === 'paused' && kernel.snapshot) {
+      return view.snapshot
+        ? trans.__(
+            'The process is frozen on disk (%1) and its memory is free; a resume brings the same process back.',
+            size(view.snapshot.bytes)
+          )
+        : trans.__(
+            'The process is frozen on disk and its memory is free; a resume brings the same process back.'
+          );
+    }
     if (kernel.state === 'paused') {
       return trans.__(
         'The process is stopped and its memory is free; the checkpoint is kept.'
@@ -322,6 +336,11 @@ export function stateSentence(view: IView, trans: TranslationBundle): string {
     }
     if (kernel.state === 'running' && kernel.provenance) {
       return provenanceSentence(kernel.provenance, trans);
+    }
+    if (kernel.state === 'running' && kernel.pausable && kernel.engine) {
+      return trans.__(
+        'A pause keeps its variables, freezes its process to disk, and gives its memory back.'
+      );
     }
     if (kernel.state === 'running' && kernel.pausable) {
       return trans.__(
@@ -369,6 +388,9 @@ export function statusLine(view: IView, trans: TranslationBundle): string {
       return ended?.kind === 'checkpoint'
         ? trans.__('Checkpoint failed')
         : trans.__('Pause failed');
+    }
+    if (kernel.provenance === 'restored') {
+      return trans.__('%1: the same process', word);
     }
     if (ended?.result?.provenance && kernel.provenance) {
       const { kept, rebuilt, lost } = ended.result;

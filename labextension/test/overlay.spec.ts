@@ -29,7 +29,7 @@ describe('the card over a notebook', () => {
   it('offers nothing to click while it resumes', () => {
     const card = face({ state: 'resuming' }, true);
     expect(card?.action).toBeNull();
-    expect(card?.sentence).toMatch(/Resuming: Loading the checkpoint/);
+    expect(card?.sentence).toMatch(/Resuming: Bringing the kernel back/);
   });
 
   it('says why a resume failed and what to do', () => {
@@ -43,7 +43,21 @@ describe('the card over a notebook', () => {
       mode: 'failed',
       sentence: 'The checkpoint is damaged.',
       hint: 'Restore an older one.',
-      action: 'Try again'
+      action: 'Try again',
+      other: null
     });
+  });
+
+  it('offers the checkpoint where a process could not be brought back', () => {
+    const failed = {
+      state: 'paused' as const,
+      reason: 'snapshot_incompatible',
+      snapshot: 's-1'
+    };
+    expect(face({ ...failed, checkpoint: 'c-1' })?.other).toBe(
+      'From the checkpoint'
+    );
+    // Paused in the middle of the first cell: there is none.
+    expect(face({ ...failed, checkpoint: null })?.other).toBeNull();
   });
 });

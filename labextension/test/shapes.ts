@@ -11,6 +11,8 @@ import type {
   KernelStatus,
   Operation,
   OperationResult,
+  Outlook,
+  Snapshot,
   Status,
   Survives,
   Variable
@@ -126,6 +128,37 @@ export function checkpoint(fields: Partial<Checkpoint> = {}): Checkpoint {
     bytes: { total: 6_000_000_000, written: 3_000_000_000 },
     error: null,
     in_use: false,
+    ...fields
+  };
+}
+
+export function outlook(fields: Partial<Outlook> = {}): Outlook {
+  return {
+    engine: 'gvisor',
+    keeps: ['threads and what they are doing'],
+    holds: { pid: 2, threads: ['ticker'], generators: ['rows'] },
+    estimate: { image_bytes: 24_000_000, seconds: 1.4, restore_seconds: 0.8 },
+    objections: [],
+    taken: null,
+    ...fields
+  };
+}
+
+export function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
+  return {
+    id: 's-1',
+    engine: 'gvisor',
+    kernel: 'k-1',
+    checkpoint: 'c-1',
+    created: '2026-11-30T18:00:00.000Z',
+    bytes: 24_000_000,
+    environment: { runsc: '0.0~20221219.0', python: '3.11.2' },
+    holds: { pid: 2, threads: ['ticker'], files: ['/home/ada/notes.txt'] },
+    notebook: '/home/ada/work/demo.ipynb',
+    in_cell: false,
+    in_use: true,
+    unneeded: null,
+    problem: null,
     ...fields
   };
 }

@@ -56,7 +56,7 @@ describe('a resume whose files of weights are missing', () => {
     model.end({ kind: 'resume', error: MISSING });
     expect((await shown())?.textContent).toContain('it is not there any more');
     await press('Resume without them');
-    expect(model.asked).toEqual([['resume', 'k-1', true]]);
+    expect(model.asked).toEqual([['resume', 'k-1', { acceptMissing: true }]]);
   });
 
   it('is left alone if the user says not now', async () => {

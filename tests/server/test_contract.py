@@ -13,7 +13,12 @@ from tornado.web import RequestHandler
 
 from jupyter_gkews.handlers import GkewsHandler, UnknownHandler, routes
 
-FILLED = {"kernel_id": "no-kernel", "operation_id": "no-op", "checkpoint_id": "no-checkpoint"}
+FILLED = {
+    "kernel_id": "no-kernel",
+    "operation_id": "no-op",
+    "checkpoint_id": "no-checkpoint",
+    "snapshot_id": "no-snapshot",
+}
 
 
 def filled(template: str) -> str:

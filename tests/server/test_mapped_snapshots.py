@@ -98,8 +98,8 @@ def test_a_chunk_that_is_gone_is_named_and_the_image_kept(kernel: LiveKernel) ->
     content = chunk.read_bytes()
     chunk.rename(chunk.with_suffix(".away"))
     error = kernel.fail("resume")
-    assert error["reason"] == "snapshot_failed" and chunk.name in error["message"]
-    assert "--no-snapshot" in error["hint"] and image.exists()
+    assert error["reason"] == "snapshot_incompatible" and chunk.name in error["message"]
+    assert "from the checkpoint" in error["hint"] and image.exists()
     chunk.write_bytes(bytes(len(content)))
     error = kernel.fail("resume")
     assert "other bytes" in error["message"] and kernel.status["state"] == "paused"

@@ -105,7 +105,7 @@ def test_a_broken_image_is_kept_and_the_checkpoint_is_offered(kernel: LiveKernel
     whole = image.read_bytes()
     image.write_bytes(whole[:1000])
     error = kernel.fail("resume")
-    assert error["reason"] == "snapshot_failed" and "--no-snapshot" in error["hint"]
+    assert error["reason"] == "snapshot_failed" and "from the checkpoint" in error["hint"]
     assert kernel.status["state"] == "paused" and image.exists()
     image.write_bytes(whole)
     assert kernel.do("resume")["result"]["provenance"] == "restored"

@@ -36,6 +36,7 @@ type Kernel = {
   reason: string | null;
   provenance: string | null;
   checkpoint: string | null;
+  snapshot: string | null;
 };
 
 /** Write a notebook with these code cells, and open it in `page`. */
@@ -45,7 +46,7 @@ export async function openNotebook(
   cells: string[],
   kernel = 'python3'
 ): Promise<void> {
-  const language = kernel === 'python3' ? 'python' : 'bash';
+  const language = kernel.startsWith('python3') ? 'python' : 'bash';
   const content = {
     cells: cells.map((source, index) => ({
       cell_type: 'code',
@@ -166,6 +167,35 @@ export async function pause(page: IJupyterLabPageFixture): Promise<void> {
   await button(page, 'Pause').click();
   await page.getByRole('button', { name: 'Pause now' }).click();
   await expect(overlay(page)).toContainText('Paused since');
+}
+
+/** Why no process can be frozen on this machine; null if one can. */
+export async function whyNotFrozen(
+  page: IJupyterLabPageFixture
+): Promise<string | null> {
+  const response = await page.request.get('/gkews/status');
+  const { engines } = (await response.json()) as {
+    engines: { id: string; why_not: { message: string } | null }[];
+  };
+  const engine = engines.find(({ id }) => id === 'gvisor');
+  return engine ? (engine.why_not?.message ?? null) : 'there is no engine';
+}
+
+/** Give the notebook that is open the kernel of this name, as a user does. */
+export async function chooseKernel(
+  page: IJupyterLabPageFixture,
+  label: string
+): Promise<void> {
+  await page
+    .locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Toolbar-kernelName')
+    .click();
+  await page.locator('.jp-Dialog select').selectOption({ label });
+  await page.locator('.jp-Dialog button.jp-mod-accept').click();
+  await expect(page.locator('.jp-Dialog')).toHaveCount(0);
+  await expect(
+    page.locator('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Toolbar-kernelName')
+  ).toContainText(label);
+  await waitUntilConnected(page);
 }
 
 /** The kernels as `GET /gkews/status` lists them. */

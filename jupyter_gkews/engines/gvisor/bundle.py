@@ -57,6 +57,15 @@ def write(folder: Path, plan: Plan) -> None:
     _write(folder / "config.json", _spec(folder, plan))
 
 
+def mounted(folder: Path) -> list[str]:
+    """The folders outside that the bundle in `folder` mounts; [] if there is none."""
+    try:
+        spec = json.loads((folder / "config.json").read_text())
+        return [mount["source"] for mount in spec["mounts"] if mount["type"] == "bind"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
 def _write(path: Path, data: Mapping[str, Any]) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(data, file)

@@ -23,6 +23,7 @@ from typing import Any
 
 from ...errors import GkewsError
 from ...launching import ENV_SOCKETS
+from .causes import sentence
 
 #: Seconds for a command that only looks or removes.
 QUICK_S = 20.0
@@ -125,7 +126,7 @@ class Runsc:
         if process.returncode:
             raise GkewsError(
                 "snapshot_failed",
-                f"`runsc {arguments[0]}` failed: {last_words(said)}",
+                f"`runsc {arguments[0]}` failed. {sentence(last_words(said))}",
                 "The portable checkpoint is not touched by this.",
             )
 

@@ -18,6 +18,7 @@ import psutil
 
 from ...errors import GkewsError
 from . import bundle, guest
+from .causes import sentence
 from .outward import Outward
 from .runsc import Runsc, last_words
 from .wire import Wire, signal_frame
@@ -55,6 +56,11 @@ class Sandbox:
     def pid(self) -> int:
         """runsc's foreground process; 0 if there is none."""
         return self.process.pid if self.process is not None else 0
+
+    @property
+    def binds(self) -> list[str]:
+        """The folders outside that its bundle mounts; [] if there is none."""
+        return bundle.mounted(self.bundle_folder)
 
     def pids(self) -> set[int]:
         """Processes outside that hold what the sandbox holds."""
@@ -100,7 +106,7 @@ class Sandbox:
             said = last_words((self.folder / "runsc.log").read_bytes())
             raise GkewsError(
                 "snapshot_failed",
-                f"The sandbox did not start: {said}",
+                sentence(said),
                 "The portable checkpoint is not touched by this.",
             )
 

@@ -17,22 +17,27 @@ AddRow = Callable[[str, str, "str | None"], None]
 
 def tell(add_row: AddRow, user_ns: dict[str, Any]) -> list[str]:
     """A row for each kind of what ends with the process; returns the files that are open."""
+    named = users_threads(user_ns)
+    if named:
+        add_row("running threads", "lost", f"threads end with the process: {', '.join(named)}")
+    children = child_processes()
+    if children:
+        text = f"child processes end with the kernel: {', '.join(children)}"
+        add_row("child processes", "lost", text)
+    sockets, files = descriptors()
+    if sockets:
+        add_row("network connections", "lost", f"{sockets} open to the outside; they are closed")
+    return files
+
+
+def users_threads(user_ns: dict[str, Any]) -> list[str]:
+    """The names of the threads that are the user's, without the main one."""
     main = threading.main_thread()
-    named = [
+    return [
         thread.name
         for thread in threading.enumerate()
         if thread is not main and thread.is_alive() and _is_users_thread(thread, user_ns)
     ]
-    if named:
-        add_row("running threads", "lost", f"threads end with the process: {', '.join(named)}")
-    children = _children()
-    if children:
-        text = f"child processes end with the kernel: {', '.join(children)}"
-        add_row("child processes", "lost", text)
-    sockets, files = _descriptors()
-    if sockets:
-        add_row("network connections", "lost", f"{sockets} open to the outside; they are closed")
-    return files
 
 
 def _is_users_thread(thread: threading.Thread, user_ns: dict[str, Any]) -> bool:
@@ -41,7 +46,8 @@ def _is_users_thread(thread: threading.Thread, user_ns: dict[str, Any]) -> bool:
     return not thread.daemon or is_cell_made(target, user_ns) or is_cell_made(thread, user_ns)
 
 
-def _children() -> list[str]:
+def child_processes() -> list[str]:
+    """`name (pid)` of the children that are not ours."""
     found = []
     try:
         for task in os.listdir("/proc/self/task"):
@@ -57,7 +63,7 @@ def _children() -> list[str]:
     return found
 
 
-def _descriptors() -> tuple[int, list[str]]:
+def descriptors() -> tuple[int, list[str]]:
     """(established TCP connections that leave this machine, regular files open for the user)."""
     inodes, files = set(), []
     # Where the standard streams go is the work of whoever started the kernel (the server's log).

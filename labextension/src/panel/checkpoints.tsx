@@ -1,5 +1,6 @@
 /**
- * Third section of the panel: the checkpoints in the store, with what can be done with each.
+ * Third section of the panel: the checkpoints in the store and the process snapshots beside them,
+ * with what can be done with each.
  */
 
 import { Dialog, showDialog } from '@jupyterlab/apputils';
@@ -13,6 +14,7 @@ import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
 import { countsText, provedText, provedWord } from '../wording';
 import type { ISectionProps } from './panel';
+import { SnapshotLine, StraySnapshots } from './snapshots';
 import { StoreLine } from './store';
 
 /** Whether a checkpoint is of the notebook at `path`; `notebook` may be absolute. */
@@ -110,6 +112,11 @@ function CheckpointRow(
       {error && (
         <p className="jp-gkews-Reason">{`${error.message} ${error.hint}`}</p>
       )}
+      {props.model.snapshots
+        .filter(snapshot => snapshot.checkpoint === id)
+        .map(snapshot => (
+          <SnapshotLine {...props} key={snapshot.id} snapshot={snapshot} />
+        ))}
       {checkpoint.files
         ?.filter(({ problem }) => problem)
         .map(({ path, problem }) => (
@@ -191,6 +198,7 @@ export function CheckpointsSection(
           />
         ))}
       </ul>
+      <StraySnapshots {...props} />
       {path && others > 0 && (
         <button
           type="button"

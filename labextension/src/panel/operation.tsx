@@ -13,6 +13,7 @@ import {
   phaseName,
   provedText,
   provenanceLabel,
+  provenanceSentence,
   reasonText
 } from '../wording';
 import type { ISectionProps } from './panel';
@@ -21,7 +22,7 @@ import { Problem } from './problem';
 export function OperationSection(
   props: ISectionProps & { operation: Operation }
 ): JSX.Element {
-  const { trans, operation } = props;
+  const { model, trans, operation } = props;
   const { result, error, finished, started } = operation;
   const total = finished
     ? (Date.parse(finished) - Date.parse(started)) / 1000
@@ -53,6 +54,10 @@ export function OperationSection(
   if (result?.released.vram) {
     facts.push([trans.__('GPU memory given back'), size(result.released.vram)]);
   }
+  const image = model.snapshots.find(({ id }) => id === result?.snapshot);
+  if (image) {
+    facts.push([trans.__('Process snapshot'), size(image.bytes)]);
+  }
   const named = result ? [...result.lost, ...result.rebuilt_details] : [];
   return (
     <section
@@ -70,6 +75,11 @@ export function OperationSection(
       </div>
       {error && <Problem problem={error} />}
       {result?.note && <p className="jp-gkews-Muted">{result.note}</p>}
+      {provenance && result?.provenance === 'restored' && (
+        <p className="jp-gkews-State-sentence">
+          {provenanceSentence('restored', trans)}
+        </p>
+      )}
       {provenance && (
         <p className={`jp-gkews-Fate jp-gkews-mod-${provenance.tone}`}>
           <provenance.icon.react tag="span" className="jp-gkews-Icon" />
@@ -107,6 +117,11 @@ export function OperationSection(
       {result?.proved && (
         <p className="jp-gkews-Muted jp-gkews-Proved">
           {provedText(result.proved, trans)}
+        </p>
+      )}
+      {named.length > 0 && result?.snapshot && (
+        <p className="jp-gkews-Muted">
+          {trans.__('The snapshot holds all; the checkpoint alone has not:')}
         </p>
       )}
       {named.length > 0 && (

@@ -1,7 +1,8 @@
 /**
- * An error as the panel and the dialog show it: what happened, then what is safe and what to do.
+ * An error as the panel and the dialogs show it: what happened, then what is safe and what to do.
  */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import { warningIcon } from '../icons';
@@ -18,6 +19,33 @@ export function Problem(props: {
         <p>{message}</p>
         {hint && <p className="jp-gkews-Muted">{hint}</p>}
       </div>
+    </div>
+  );
+}
+
+/** Why a process could not be restored, and what each of the ways on means. */
+export function FailedRestoreBody(props: {
+  problem: Pick<GkewsProblem, 'message' | 'hint'>;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { problem, trans } = props;
+  return (
+    <div className="jp-gkews-FailedRestore">
+      <Problem problem={problem} />
+      <dl>
+        <dt>{trans.__('Try again')}</dt>
+        <dd>
+          {trans.__(
+            'once what is missing is back: the same process goes on, with all that is in it.'
+          )}
+        </dd>
+        <dt>{trans.__('From the checkpoint')}</dt>
+        <dd>
+          {trans.__(
+            'a new process loads the variables. Threads, generators and open connections are lost, and the snapshot is deleted once that has succeeded.'
+          )}
+        </dd>
+      </dl>
     </div>
   );
 }

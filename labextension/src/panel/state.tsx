@@ -8,6 +8,7 @@ import React from 'react';
 import { ago, localTime, secondsSince, size } from '../format';
 import { ProgressBar } from '../progress';
 import { showProblem } from '../problems';
+import { hasOtherWay } from '../snapshots';
 import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
 import { percent, progressText, stateLabel, stateSentence } from '../wording';
@@ -84,6 +85,23 @@ export function StateSection(
             onClick={() => run(CommandIDs.resume)}
           >
             {failed ? trans.__('Try again') : trans.__('Resume')}
+          </button>
+        )}
+        {!active && failed && hasOtherWay(kernel) && (
+          <button
+            type="button"
+            className="jp-gkews-Button"
+            title={trans.__(
+              'Load the variables into a new process; what a checkpoint cannot keep is lost'
+            )}
+            onClick={() =>
+              void commands.execute(CommandIDs.resume, {
+                kernelId: kernel.id,
+                snapshot: false
+              })
+            }
+          >
+            {trans.__('From the checkpoint')}
           </button>
         )}
         {!active && kernel.state === 'running' && kernel.pausable && (

@@ -8,10 +8,13 @@ import { refreshIcon } from '@jupyterlab/ui-components';
 import React, { useMemo, useState } from 'react';
 
 import { localTime, size } from '../format';
+import { restoredIcon } from '../icons';
+import { wouldFreeze } from '../snapshots';
 import type { Fate, Survives, Variable } from '../tokens';
-import type { IView } from '../wording';
+import type { ILabel, IView } from '../wording';
 import { fateLabel, reasonText } from '../wording';
 import type { ISectionProps } from './panel';
+import { OutlookNote } from './outlook';
 import { Problem } from './problem';
 
 export type SortKey = 'name' | 'bytes' | 'device' | 'fate';
@@ -65,11 +68,23 @@ export function totals(
   return sums;
 }
 
+/** What is lost in a checkpoint is kept by a snapshot of the process, where one is taken. */
+function labelOf(
+  fate: Fate,
+  frozen: boolean | undefined,
+  trans: TranslationBundle
+): ILabel {
+  return fate === 'lost' && frozen
+    ? { word: trans.__('Snapshot only'), icon: restoredIcon, tone: 'info' }
+    : fateLabel(fate, trans);
+}
+
 export function FateTag(props: {
   fate: Fate;
   trans: TranslationBundle;
+  frozen?: boolean;
 }): JSX.Element {
-  const { word, icon, tone } = fateLabel(props.fate, props.trans);
+  const { word, icon, tone } = labelOf(props.fate, props.frozen, props.trans);
   return (
     <span className={`jp-gkews-Fate jp-gkews-mod-${tone}`}>
       <icon.react tag="span" className="jp-gkews-Icon" />
@@ -82,13 +97,15 @@ export function FateTag(props: {
 export function FateTotals(props: {
   variables: Variable[];
   trans: TranslationBundle;
+  /** Whether the process is frozen as well, or would be. */
+  frozen?: boolean;
 }): JSX.Element {
-  const { trans } = props;
+  const { trans, frozen } = props;
   const sums = totals(props.variables);
   return (
     <ul className="jp-gkews-Totals">
       {(['kept', 'rebuilt', 'lost'] as Fate[]).map(fate => {
-        const { word, icon, tone } = fateLabel(fate, trans);
+        const { word, icon, tone } = labelOf(fate, frozen, trans);
         const { count, bytes } = sums[fate];
         return (
           <li key={fate} className={`jp-gkews-mod-${count ? tone : 'none'}`}>
@@ -108,8 +125,9 @@ function VariableRows(props: {
   variable: Variable;
   trans: TranslationBundle;
   wide?: boolean;
+  frozen?: boolean;
 }): JSX.Element {
-  const { variable, trans, wide } = props;
+  const { variable, trans, wide, frozen } = props;
   const { name, type, bytes, device, fate, reason } = variable;
   const where = device ?? trans.__('memory');
   return (
@@ -130,7 +148,7 @@ function VariableRows(props: {
         </td>
         {wide && <td>{where}</td>}
         <td>
-          <FateTag fate={fate} trans={trans} />
+          <FateTag fate={fate} trans={trans} frozen={frozen} />
         </td>
       </tr>
       {reason && (
@@ -151,8 +169,10 @@ export function VariableTable(props: {
   initialSort?: 'fate';
   /** Whether there is room for a column of its own that says where a variable lives. */
   wide?: boolean;
+  /** Whether the process is frozen as well, or would be. */
+  frozen?: boolean;
 }): JSX.Element {
-  const { variables, trans, initialSort, wide } = props;
+  const { variables, trans, initialSort, wide, frozen } = props;
   const [query, setQuery] = useState('');
   const [sort, setSort] = useState<Sort>(
     initialSort === 'fate'
@@ -221,6 +241,7 @@ export function VariableTable(props: {
                 variable={variable}
                 trans={trans}
                 wide={wide}
+                frozen={frozen}
               />
             ))}
           </tbody>
@@ -259,6 +280,9 @@ export function SurvivesSection(
   const pending = model.survivesPending(id);
   // No failure: a kernel is asked between cells.
   const busy = problem?.reason === 'kernel_busy';
+  const frozen =
+    !!table?.snapshot &&
+    (wouldFreeze(table.snapshot) || !!table.snapshot.taken);
   return (
     <section
       className="jp-gkews-Section jp-gkews-Survives"
@@ -299,9 +323,20 @@ export function SurvivesSection(
               )}
             </p>
           )}
-          <FateTotals variables={table.variables} trans={trans} />
+          <FateTotals
+            variables={table.variables}
+            trans={trans}
+            frozen={frozen}
+          />
           <p className="jp-gkews-Muted">{bytesSentence(table, trans)}</p>
-          <VariableTable variables={table.variables} trans={trans} />
+          {table.snapshot && (
+            <OutlookNote outlook={table.snapshot} trans={trans} />
+          )}
+          <VariableTable
+            variables={table.variables}
+            trans={trans}
+            frozen={frozen}
+          />
           {table.process.length > 0 && (
             <details className="jp-gkews-Process">
               <summary>{trans.__('The process around them')}</summary>
@@ -316,7 +351,11 @@ export function SurvivesSection(
                         )}
                       </th>
                       <td>
-                        <FateTag fate={row.fate} trans={trans} />
+                        <FateTag
+                          fate={row.fate}
+                          trans={trans}
+                          frozen={frozen}
+                        />
                       </td>
                     </tr>
                   ))}
