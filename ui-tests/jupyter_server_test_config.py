@@ -34,7 +34,7 @@ c.LabApp.workspaces_dir = str(home / "workspaces")
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
-# "Python 3 (pausable)", as `jupyter gkews install-kernel` does. Its tests skip where runsc cannot run.
+# "Python 3 (pausable)", as `jupyter gkews install-kernel` does; its tests skip without runsc.
 kernelspec.write(Path(os.environ["JUPYTER_DATA_DIR"]) / "kernels")
 
 # A kernel of another language, with a real process behind it: it is listed, and Pause is

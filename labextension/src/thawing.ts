@@ -66,7 +66,10 @@ export class FailedRestores {
         Dialog.cancelButton({ label: trans.__('Not now') }),
         ...(checkpoint
           ? [
-              Dialog.okButton({
+              Dialog.createButton({
+                accept: true,
+                displayType: 'default',
+                className: 'jp-gkews-mod-other',
                 label: trans.__('From the checkpoint'),
                 caption: trans.__(
                   'Load the variables into a new process; what a checkpoint cannot keep is lost'

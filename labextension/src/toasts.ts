@@ -8,6 +8,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { duration, size } from './format';
+import { isOfSnapshot } from './snapshots';
 import type { IGkewsModel, ISettings, Operation } from './tokens';
 import { countsText, kindWord, progressText } from './wording';
 
@@ -45,6 +46,13 @@ export class Toasts {
     this._waiting.delete(operation.id);
     const shown = this._shown.get(operation.id);
     this._shown.delete(operation.id);
+    if (operation.kind === 'resume' && isOfSnapshot(operation.error?.reason)) {
+      // A dialog asks what to do; the card and the panel go on saying it.
+      if (shown) {
+        Notification.dismiss(shown.id);
+      }
+      return;
+    }
     if (!shown && !settings.notifications && !operation.error) {
       return;
     }

@@ -64,7 +64,9 @@ describe('what a pause would freeze', () => {
   it('is told with what is in it and what it costs', () => {
     render(<OutlookNote outlook={outlook()} trans={trans} />);
     expect(screen.getByText('The process itself is frozen, too.')).toBeTruthy();
-    expect(screen.getByText('threads and what they are doing')).toBeTruthy();
+    expect(
+      screen.getByText(/brings back: threads and what they are doing\./)
+    ).toBeTruthy();
     expect(
       screen.getByText('In it now: 1 thread (ticker), 1 generator (rows).')
     ).toBeTruthy();

@@ -4,19 +4,22 @@
  */
 
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import * as fs from 'fs';
 import * as path from 'path';
 
 import {
   button,
   endAllKernels,
   expect,
+  HOME,
   openNotebook,
   overlay,
   panelOf,
   runCells,
   statusItem,
   test,
-  waitUntilPausable
+  waitUntilPausable,
+  whyNotFrozen
 } from './gkews';
 
 const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
@@ -82,5 +85,64 @@ for (const theme of ['light', 'dark'] as const) {
     await expect(toast('Recovered experiment.ipynb')).toBeVisible();
     await panelOf(page).evaluate(node => node.scrollTo(0, node.scrollHeight));
     await save('recovered');
+  });
+}
+
+const LIVE = [
+  'import threading, time\nimport numpy as np\n\nticks = []\ndef tick():\n    while True:\n        ticks.append(time.time()); time.sleep(1)\nthreading.Thread(target=tick, name="ticker", daemon=True).start()',
+  'weights = np.random.default_rng(7).normal(size=(2000, 1000))\nbatches = (weights[i : i + 64] for i in range(0, len(weights), 64))\nfirst = next(batches).shape\nlog = open("train.log", "a")\nfirst',
+  'seen = len(ticks); time.sleep(1.2)\nnext(batches).shape, len(ticks) > seen'
+];
+
+for (const theme of ['light', 'dark'] as const) {
+  test(`the pictures of a frozen process, ${theme} @screenshots`, async ({
+    page
+  }) => {
+    test.setTimeout(240_000);
+    const why = await whyNotFrozen(page);
+    test.skip(why !== null, why ?? '');
+    const save = async (name: string) => {
+      await page.screenshot({
+        path: path.join(IMAGES, `${name}-${theme}.png`),
+        animations: 'disabled'
+      });
+    };
+    const away = path.join(HOME, 'work', 'train.log');
+    await openNotebook(page, 'training.ipynb', LIVE, 'python3-pausable');
+    await setTheme(page, theme);
+    await page.sidebar.close('left');
+    await runCells(page, 0, 1);
+    await waitUntilPausable(page);
+    await statusItem(page).click();
+    await expect(panelOf(page)).toContainText('weights');
+
+    await button(page, 'Pause').click();
+    await expect(page.locator('.jp-Dialog')).toContainText('ticker');
+    await save('frozen-dialog');
+
+    await page.getByRole('button', { name: 'Pause now' }).click();
+    await expect(overlay(page)).toContainText('Paused since');
+    await panelOf(page).locator('.jp-gkews-Snapshot').first().waitFor();
+    await panelOf(page).evaluate(node => node.scrollTo(0, 0));
+    await save('frozen-state');
+    await panelOf(page)
+      .locator('.jp-gkews-Snapshot')
+      .first()
+      .scrollIntoViewIfNeeded();
+    await save('frozen-listed');
+
+    fs.renameSync(away, `${away}.away`);
+    await overlay(page).getByRole('button', { name: 'Resume' }).click();
+    await expect(page.locator('.jp-Dialog')).toContainText('train.log');
+    await save('frozen-failed');
+    fs.renameSync(`${away}.away`, away);
+    await page
+      .locator('.jp-Dialog')
+      .getByRole('button', { name: 'Try again' })
+      .click();
+    await expect(statusItem(page)).toContainText('Restored');
+    await runCells(page, 2);
+    await panelOf(page).evaluate(node => node.scrollTo(0, 0));
+    await save('frozen-restored');
   });
 }

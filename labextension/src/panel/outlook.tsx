@@ -56,13 +56,9 @@ export function OutlookNote(props: {
           </strong>{' '}
           {taken
             ? trans.__('A resume brings the same one back, with:')
-            : trans.__('Beyond the checkpoint, a resume brings back:')}
+            : trans.__('Beyond the checkpoint, a resume brings back:')}{' '}
+          {`${keeps.join('; ')}.`}
         </p>
-        <ul>
-          {keeps.map(text => (
-            <li key={text}>{text}</li>
-          ))}
-        </ul>
         {held && (
           <p>
             {taken
