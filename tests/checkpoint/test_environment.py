@@ -107,6 +107,9 @@ def test_a_checkpoint_that_cannot_be_checked_there_is_said_to_be_so() -> None:
     here = {**MADE, "packages": {}}
     (row,) = differences({**MADE, "gpus": [], "cuda": None}, {**here, "gpus": []}, [], {"blake3"})
     assert row["what"] == "blake3" and row["severity"] == "loses"
+    brought = {"packages": {"cloudpickle": "3.1.1", "jupyter_gkews": "1"}}
+    modules = ["cloudpickle.cloudpickle", "jupyter_gkews.kernel"]
+    assert differences(brought, {"packages": {}}, modules) == [], "the server brings them along"
     assert differences({}, {}, []) == [], "an old checkpoint says little"
 
 

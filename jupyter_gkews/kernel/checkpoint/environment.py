@@ -18,6 +18,8 @@ from typing import Any
 #: A RECORD larger than this (bytes) is not read to learn what a distribution contains.
 _MAX_RECORD = 4 << 20
 _SCANNED: dict[str, Any] = {}
+#: Packages that the server brings to every kernel, whatever its environment has.
+_COME_ALONG = ("jupyter_gkews", "cloudpickle")
 
 
 def capture() -> dict[str, Any]:
@@ -270,6 +272,8 @@ def _compare_packages(
     needed: dict[str, list[str]] = {}
     for name in modules:
         top = name.split(".")[0]
+        if top in _COME_ALONG:
+            continue
         distribution = normalized((made.get("modules") or {}).get(top, top))
         if distribution in packages and top not in needed.setdefault(distribution, []):
             needed[distribution].append(top)
