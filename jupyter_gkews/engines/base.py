@@ -146,6 +146,43 @@ class SnapshotEngine(Protocol):
         """Remove an image or a leftover; bytes freed."""
 
 
+class WorkspaceEngine(Protocol):
+    """Has the whole workspace frozen and stopped by whoever runs it, this server with it.
+
+    What it resumes from is not this server's: a resume is asked for from outside.
+    """
+
+    @property
+    def id(self) -> str:
+        """A word for it in `status`, in records and in the UI."""
+
+    async def ability(self) -> Ability:
+        """Whether this server lives in such a workspace and may pause it."""
+
+    async def objections(self) -> list[Objection]:
+        """What a pause would meet, before it is asked for. Raises GkewsError."""
+
+    async def state(self) -> dict[str, Any]:
+        """The workspace's state, with its sentence; keys as in `status`. Raises GkewsError."""
+
+    async def pause(self, *, stateless: bool = False) -> dict[str, Any]:
+        """Ask for the pause and follow it; the state after it. `stateless`: also if the memory of
+        the workspace cannot be kept.
+
+        In a process that was frozen and restored this returns in its next life. Raises GkewsError:
+        the workspace runs on, and the message says why.
+        """
+
+    async def abort(self) -> str:
+        """Call off a pause that runs; what to tell the user. Raises GkewsError."""
+
+    def woke_up(self) -> None:
+        """This process was restored: every connection is dead, the pod another."""
+
+    def close(self) -> None:
+        """End what it follows."""
+
+
 __all__ = [
     "Ability",
     "Estimate",
@@ -154,4 +191,5 @@ __all__ = [
     "Objection",
     "Snapshot",
     "SnapshotEngine",
+    "WorkspaceEngine",
 ]

@@ -48,6 +48,7 @@ class Admin:
         try:
             data = answer.read()
         finally:
+            answer.close()
             connection.close()
         try:
             found = json.loads(data)
@@ -118,6 +119,7 @@ class Admin:
             for line in iter(answer.readline, b""):
                 yield json.loads(line)
         finally:
+            answer.close()
             connection.close()
 
     # -- what most tests need ----------------------------------------------------------------

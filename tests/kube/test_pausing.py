@@ -302,6 +302,27 @@ def test_the_server_may_be_away_in_the_middle(
     assert pauses.wait_paused(requested, 30).state == "paused"
 
 
+def test_somebody_who_resumes_at_once_ends_the_wait_and_is_no_calling_off(
+    pauses: Pauses, observer: WorkspaceObserver, platform: Platform
+) -> None:
+    requested = pauses.request()
+    observer.stop()  # as in the pod itself: frozen here, and woken in the next one
+    platform_state(platform, "Paused")
+    platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": False}})
+    platform_state(platform, "Running")
+    state = pauses.wait_paused(requested, 0.2)
+    assert state.state in ("running", "resuming")
+    assert state.pod == platform.pod()["metadata"]["name"]
+
+
+def platform_state(platform: Platform, wanted: str) -> None:
+    """Wait, as somebody else, for a word of the controller."""
+    events = platform.admin.watch(platform.workspaces, timeoutSeconds=20)
+    states = (event["object"].get("status", {}).get("state") for event in events)
+    assert wanted in states, platform.get()
+    events.close()
+
+
 def test_the_deadline_grows_with_what_is_resident() -> None:
     assert deadline_s(None) == 180
     assert deadline_s(2**30) == 180

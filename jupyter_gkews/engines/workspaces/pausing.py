@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import GkewsError
@@ -24,6 +24,7 @@ from .words import (
     CHECKPOINT_STATE,
     CHECKPOINTING,
     LAST_CHECKPOINT,
+    RESTORING,
     SNAPSHOTS,
     WORKSPACES,
     Json,
@@ -46,6 +47,8 @@ class Requested:
     """The Workspace's, from which on a watch shows it."""
     stateless: bool = False
     checks: list[Check] = field(default_factory=list)
+    pod_uid: str = ""
+    """The pod that is being paused; another one after it means that all is over."""
 
 
 def deadline_s(resident: int | None) -> float:
@@ -106,18 +109,20 @@ class Pauses:
                 if maybe is None:
                     continue  # it was not done, and can no longer be: the version has gone by
                 found = maybe
-            return self._verified(seen, found, checks, stateless=stateless)
+            begun = self._verified(seen, found, checks, stateless=stateless)
+            return replace(begun, pod_uid=_uid(seen))
         raise _raced("pause")
 
     def _running_pause(self, seen: Seen) -> Requested | None:
         if seen.checkpoint_state == CHECKPOINTING:
-            return Requested("joined", _version(seen.workspace))
+            return Requested("joined", _version(seen.workspace), pod_uid=_uid(seen))
         if seen.paused:
             if seen.state == "Paused":
                 raise GkewsError(
                     "already_paused", "The workspace is paused.", "Resume it when you need it."
                 )
-            return Requested("joined", _version(seen.workspace), not seen.last_snapshot)
+            stateless = not seen.last_snapshot
+            return Requested("joined", _version(seen.workspace), stateless, pod_uid=_uid(seen))
         state = read(seen)
         if state.state == "resuming":
             raise GkewsError(
@@ -229,8 +234,11 @@ class Pauses:
     ) -> WorkspaceState:  # fmt: skip
         """Wait for the end of the pause. A snapshot that fails or hangs is called off (`abort`).
 
-        Raises GkewsError: snapshot_failed, with the cluster's words, cancelled (somebody called it
-        off).
+        The state is `paused`; or that of a next pod, if somebody has resumed it already: then
+        this may be the very process that was paused.
+
+        Raises GkewsError: snapshot_failed, with the cluster's words; cancelled, if somebody called
+        it off; cluster_unreachable.
         """
         end = time.monotonic() + seconds
         told = _Teller(progress)
@@ -247,34 +255,37 @@ class Pauses:
                 max(0.0, until - time.monotonic()),
             )
             state = state or self.observer.state()
-            if state.state == "paused":
+            if state.state == "paused" or _is_back(requested, self.observer.seen()):
                 return state
             if state.state in ("running", "resuming"):
-                raise GkewsError(
-                    "cancelled",
-                    f"The pause was called off: {state.message}",
-                    "Nothing was lost.",
-                )
+                raise _called_off(state)
             if state.reason == "snapshot_failed":
                 failed_since = failed_since or time.monotonic()
                 over = time.monotonic() - failed_since >= grace_s
             else:
                 failed_since, over = None, False
             if over or time.monotonic() >= end:
-                self._give_up(state, seconds, abort=abort)
+                return self._give_up(requested, seconds, abort=abort)
 
-    def _give_up(self, state: WorkspaceState, seconds: float, *, abort: bool) -> None:
+    def _give_up(self, requested: Requested, seconds: float, *, abort: bool) -> WorkspaceState:
+        """Look once more, as this process may have slept meanwhile; then call it off, and raise."""
+        try:
+            seen = look(self._cluster, self.observer.namespace, self.observer.name)
+        except ClusterError as error:
+            raise GkewsError(
+                "cluster_unreachable",
+                f"The pause runs, but the cluster does not answer: {error.message}",
+                "It is not called off. `jupyter gkews workspace status` will show what became "
+                "of it.",
+            ) from error
+        state = read(seen)
+        if state.state == "paused" or _is_back(requested, seen):
+            return state
+        if state.state != "pausing":
+            raise _called_off(state)
         what = state.message
         if state.reason != "snapshot_failed":
             what = f"No end of the pause after {age(seconds)}: {state.message}"
-            trouble = self.observer.trouble
-            if trouble is not None:
-                raise GkewsError(
-                    "cluster_unreachable",
-                    f"The pause runs, but the cluster does not answer: {trouble.message}",
-                    "It is not called off. `jupyter gkews workspace status` will show what became "
-                    "of it.",
-                )
         if state.phase == "releasing" or not abort:
             raise GkewsError(
                 "snapshot_failed", what, "It is not called off: the pod may stop at any time."
@@ -308,10 +319,13 @@ class Pauses:
                 raise error.explain() from error
             self.observer.catch_up(_version(found), seconds)
             back = self.observer.wait(
-                lambda seen, _state: seen.checkpoint_state != CHECKPOINTING and seen.pod_ready,
+                lambda seen, _: (
+                    seen.checkpoint_state != CHECKPOINTING
+                    and (seen.pod_ready or "pods" in seen.hidden)
+                ),
                 seconds,
             )
-            if back is None and "pods" not in self.observer.seen().hidden:
+            if back is None:
                 return (
                     "The pause was called off; the pod is not reachable again yet. The processes "
                     "in it still run, and the checkpoints of the kernels are safe."
@@ -421,6 +435,25 @@ class _Teller:
 
 def _version(found: Json | None) -> str:
     return str(((found or {}).get("metadata") or {}).get("resourceVersion") or "")
+
+
+def _uid(seen: Seen) -> str:
+    return str(((seen.pod or {}).get("metadata") or {}).get("uid") or "")
+
+
+def _is_back(requested: Requested, seen: Seen) -> bool:
+    """The pause is over, and the resume after it has begun."""
+    if seen.paused or seen.checkpoint_state == CHECKPOINTING:
+        return False
+    if seen.checkpoint_state == RESTORING:
+        return True
+    return bool(requested.pod_uid and _uid(seen) and _uid(seen) != requested.pod_uid)
+
+
+def _called_off(state: WorkspaceState) -> GkewsError:
+    return GkewsError(
+        "cancelled", f"The pause was called off: {state.message}", "Nothing was lost."
+    )
 
 
 def _raced(what: str) -> GkewsError:

@@ -1,0 +1,186 @@
+"""The engine that a server in the pod of a workspace has: it finds, follows and pauses its own."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gkews.engines.base import WorkspaceEngine
+from jupyter_gkews.engines.workspaces.connection import InPod
+from jupyter_gkews.engines.workspaces.engine import WorkspacesEngine
+from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
+from jupyter_gkews.engines.workspaces.preflight import Facts
+from jupyter_gkews.errors import GkewsError
+
+from .actors import Platform
+from .actors.addon import ENABLED
+from .conftest import in_pod
+from .fake import FakeCluster
+
+
+@pytest.fixture
+def here(
+    fake: FakeCluster, platform: Platform, observer: WorkspaceObserver, tmp_path: Path
+) -> InPod:
+    """What the pod of `ws` finds of itself, with the rights of the pilot."""
+    observer.stop()
+    pod = platform.pod()
+    assert pod is not None
+    rules = [
+        {"apiGroups": ["kubeflow.org"], "resources": ["*"],
+         "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]},
+    ]  # fmt: skip
+    platform.admin.grant("default", "default", rules)
+    account = in_pod(fake, tmp_path / "mounted", platform.admin.account("default", "default", pod))
+    account.environ["HOSTNAME"] = pod["metadata"]["name"]
+    return account
+
+
+def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine, with a loop of its own."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **fixtures: Any) -> None:
+        asyncio.run(test(*arguments, **fixtures))
+
+    return run
+
+
+@pytest.fixture
+def engine(here: InPod) -> Iterator[WorkspacesEngine]:
+    made = WorkspacesEngine(pod=here)
+    yield made
+    made.close()
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("gkews")]
+
+
+@in_a_loop
+async def test_it_asks_nobody_before_it_is_asked_and_leaves_nothing(
+    here: InPod, fake: FakeCluster
+) -> None:
+    before = threads()
+    asked = len(fake.requests)
+    engine: WorkspaceEngine = WorkspacesEngine(pod=here)
+    assert threads() == before
+    assert len(fake.requests) == asked
+    assert (await engine.ability()).available
+    assert (await engine.state())["state"] == "running"
+    engine.close()
+    for _ in range(200):
+        if threads() == before:
+            break
+        await asyncio.sleep(0.05)
+    assert threads() == before
+
+
+@in_a_loop
+async def test_outside_of_a_pod_it_says_so_and_asks_nobody(tmp_path: Path) -> None:
+    engine = WorkspacesEngine(pod=InPod(tmp_path, {}))
+    ability = await engine.ability()
+    assert not ability.available
+    assert "does not run in a Kubernetes pod" in str(ability.why_not)
+    engine.close()
+
+
+@in_a_loop
+async def test_a_cluster_that_is_away_is_no_workspace_and_no_crash(
+    engine: WorkspacesEngine, fake: FakeCluster
+) -> None:
+    fake.stop()
+    ability = await engine.ability()
+    assert not ability.available
+    assert "did not answer" in str(ability.why_not)
+    fake.start()
+    assert (await engine.ability()).available
+
+
+@in_a_loop
+async def test_the_workspace_of_the_pod_is_paused(
+    engine: WorkspacesEngine, platform: Platform
+) -> None:
+    assert (await engine.identity()).workspace == "ws"
+    assert await engine.objections() == []
+    assert (await engine.pause())["state"] == "paused"
+    assert platform.pod() is None
+
+
+@in_a_loop
+async def test_objections_are_sentences_with_what_to_do(here: InPod, platform: Platform) -> None:
+    pending = {"status": {"pendingRestart": True}}
+    platform.admin.merge(platform.workspaces, "ws", pending, "status")
+    annotations = {"metadata": {"annotations": {ENABLED: "false"}}}
+    platform.admin.merge(platform.workspaces, "ws", annotations)
+    engine = WorkspacesEngine(pod=here, facts=lambda: Facts(vram=5, resident=5))
+    found = await engine.objections()
+    assert [one.what for one in found] == ["enabled", "pending_restart"]
+    assert all(one.reason.endswith(".") and one.hint for one in found)
+    with pytest.raises(GkewsError) as refused:
+        await engine.pause()
+    assert refused.value.reason == "snapshot_unavailable"
+    engine.close()
+
+
+@in_a_loop
+async def test_states_come_to_the_loop_and_a_pause_is_called_off(
+    engine: WorkspacesEngine, platform: Platform
+) -> None:
+    told: list[dict[str, Any]] = []
+    news = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell(state: dict[str, Any]) -> None:
+        assert asyncio.get_running_loop() is loop
+        told.append(state)
+        news.set()
+
+    engine.subscribe(tell, loop)
+    platform.gke.outcome = "hang"
+    pausing = asyncio.create_task(engine.pause())
+    await _until(news, lambda: any(state["state"] == "pausing" for state in told))
+    assert "nothing was lost" in await engine.abort()
+    with pytest.raises(GkewsError) as over:
+        await pausing
+    assert over.value.reason == "cancelled"
+
+
+@in_a_loop
+async def test_a_process_that_wakes_up_in_the_next_pod_goes_on_with_its_new_token(
+    engine: WorkspacesEngine, here: InPod, platform: Platform, fake: FakeCluster
+) -> None:
+    paused = await engine.pause()
+    assert paused["state"] == "paused"
+    platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": False}})
+    states = platform.admin.watch(platform.workspaces, timeoutSeconds=20)
+    assert "Running" in (e["object"].get("status", {}).get("state") for e in states)
+    states.close()
+    pod = platform.pod()
+    assert pod is not None
+    old = (here.account / "token").read_text()
+    fresh = platform.admin.account("default", "default", pod)
+    (here.account / "token").write_text(fresh)
+    fake.authority.tokens.pop(old)
+    engine.woke_up()
+    identity = await engine.identity()
+    assert identity.pod_uid == pod["metadata"]["uid"]
+    for _ in range(200):
+        state = await engine.state()
+        if state["state"] == "running" and state["provenance"]:
+            break
+        await asyncio.sleep(0.05)
+    assert (state["state"], state["provenance"]) == ("running", "restored")
+
+
+async def _until(news: asyncio.Event, enough: Callable[[], bool]) -> None:
+    while not enough():
+        news.clear()
+        await asyncio.wait_for(news.wait(), 20)
