@@ -30,6 +30,7 @@ from .lifecycle.context import Context, Settings
 from .lifecycle.records import PausedRecords
 from .lifecycle.service import Lifecycle
 from .running import RunningKernels
+from .sandbox_kernelspecs import WhyNoSandbox, say_why_not
 from .settings_language import translate_settings
 
 if TYPE_CHECKING:
@@ -260,6 +261,7 @@ class GkewsApp(ExtensionApp):
         if self.adopt_paused:
             self._adopt_soon()
         self._answer_the_sandbox(launch)
+        say_why_not(server.kernel_spec_manager, WhyNoSandbox(store.root))
         server.io_loop.add_callback(self.lifecycle.sweep_soon)
 
     def initialize_handlers(self) -> None:

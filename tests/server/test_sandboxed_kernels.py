@@ -27,6 +27,8 @@ def kernel(sandboxing: LiveServer) -> Iterator[LiveKernel]:
     yield started
     started.close()
     sandboxing.client.delete(f"api/kernels/{started.id}")
+    folder = sandboxing.store / "sandboxes" / started.id
+    wait_until(lambda: not folder.exists(), "nothing is left of an ended kernel")
 
 
 LIVE = """

@@ -6,13 +6,16 @@ sandbox when the engine says so, and never decides that.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
 from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
+from tornado import web
 from traitlets import Enum, List, Unicode
 
 from ...errors import GkewsError
@@ -21,6 +24,7 @@ from ...kernel_process import KernelProcess
 from ...launching import freezable
 from ...provisioning import PausableProvisioner
 from . import bundle
+from .kernel_folders import forget, sweep
 from .outward import Outward
 from .runsc import Runsc
 from .sandbox import CHANNELS, Sandbox
@@ -28,6 +32,16 @@ from .sandbox import CHANNELS, Sandbox
 #: In the sandbox's folder: the kernel's own connection file, and what a restore must know.
 CONNECTION_FILE = "connection.json"
 FROZEN_FILE = "frozen.json"
+
+
+class CannotStartError(web.HTTPError):
+    """No kernel in a sandbox here: the sentence that JupyterLab shows when the start fails."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(503, log_message=why, reason="Kernel cannot start here")
+
+    def __str__(self) -> str:
+        return f"{self.log_message}"
 
 
 class SandboxedKernel(KernelProcess):
@@ -164,7 +178,9 @@ class SandboxProvisioner(PausableProvisioner):
         sandbox = self._sandbox()
         why_not = sandbox.runsc.why_not()
         if why_not is not None:
-            raise RuntimeError(why_not)
+            raise CannotStartError(why_not)
+        if self.settings is not None:
+            await asyncio.to_thread(sweep, self.settings.store)
         await sandbox.end()
         await self.hold_ports()
         cwd = str(kwargs.get("cwd") or Path.cwd())
@@ -173,7 +189,10 @@ class SandboxProvisioner(PausableProvisioner):
         plan = bundle.Plan(
             self._command(cmd), cwd, env, self._binds(cwd), proxy=self.network == "proxy"
         )
-        await sandbox.start(plan)
+        try:
+            await sandbox.start(plan)
+        except GkewsError as error:
+            raise CannotStartError(error.message) from error
         self.process = cast(Any, SandboxProcess(sandbox))
         self.pid, self.pgid, self.cwd = sandbox.pid, None, cwd
         return self.connection_info
@@ -221,6 +240,10 @@ class SandboxProvisioner(PausableProvisioner):
             await self.sandbox.end()
             await self.sandbox.wire.close()
             self._listening = False
+            if self.settings is None:
+                await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+            else:
+                await asyncio.to_thread(forget, self.settings.store, self.kernel_id)
 
     # ---- ports: the wire keeps them, whatever becomes of the process ----
 

@@ -239,7 +239,7 @@ def why_it_failed(said: str) -> str:
     forbidden = _what_forbids_namespaces() if os.geteuid() else None
     if forbidden:
         return forbidden
-    refused = "not permitted" in said or "permission denied" in said
+    refused = "not permitted" in said
     hint = " In a container it needs the capability SYS_ADMIN." if refused else ""
     return f"runsc cannot make a sandbox here: {said.rstrip('.')}.{hint}"
 

@@ -20,7 +20,7 @@ from ...errors import GkewsError
 from . import bundle, guest
 from .causes import sentence
 from .outward import Outward
-from .runsc import Runsc, last_words
+from .runsc import Runsc, last_words, why_it_failed
 from .wire import Wire, signal_frame
 
 #: Seconds until the guest must have answered a PAUSE, and until a sandbox must be gone.
@@ -106,7 +106,7 @@ class Sandbox:
             said = last_words((self.folder / "runsc.log").read_bytes())
             raise GkewsError(
                 "snapshot_failed",
-                sentence(said),
+                why_it_failed(said) if resume is None else sentence(said),
                 "The portable checkpoint is not touched by this.",
             )
 
