@@ -135,7 +135,7 @@ def test_two_side_by_side_and_what_a_killed_host_leaves(shell: Shell) -> None:
     other = ServerFolder(shell.servers / one["id"])
     record = other.stored()
     other.write(record, image={**paused["image"], "environment": {"runsc": "another"}})
-    assert "another runsc" in shell.run("resume", "one")["message"]
+    assert "with runsc another" in shell.run("resume", "one")["message"]
     other.write(record)
     assert shell.run("resume", "one")["state"] == "running"
 

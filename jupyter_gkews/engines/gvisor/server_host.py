@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import platform
 import shutil
 import signal
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
+from . import bundle, fitness
 from .runsc import Runsc
 from .server_folder import ServerFolder, ServerRecord, utcnow
 from .server_sandbox import ServerSandbox
@@ -37,6 +37,7 @@ class ServerHost:
         self.record: ServerRecord = folder.stored()
         self.port = self.record.port if port is None else port
         self.sandbox = ServerSandbox(folder.sandbox, folder.plan)
+        self._runsc = Runsc(folder.sandbox / "runsc")
         self._done = asyncio.Event()
         self._busy = asyncio.Lock()
         self._answering: set[asyncio.Task[None]] = set()
@@ -85,7 +86,11 @@ class ServerHost:
         await self._runs()
 
     async def _resume(self) -> None:
-        check_environment((self.record.image or {}).get("environment") or {})
+        taken = (self.record.image or {}).get("environment") or {}
+        mounted = bundle.mounted(self.folder.sandbox / "bundle")
+        needed = {"folders": [self.folder.plan.cwd], "open": mounted}
+        if (unfit := fitness.unfit(taken, needed, self._runsc, mounted)) is not None:
+            raise unfit
         await self.sandbox.resume(self.folder.image, port=self.port)
         await self._runs()
         shutil.rmtree(self.folder.image, ignore_errors=True)
@@ -125,7 +130,7 @@ class ServerHost:
         image = {
             "bytes": done.image_bytes,
             "created": utcnow(),
-            "environment": environment(),
+            "environment": fitness.environment(self._runsc),
         }
         self.note(state="paused", image=image, error=None, host_pid=0)
         self._done.set()
@@ -178,28 +183,6 @@ class ServerHost:
         except Exception as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return {"error": GkewsError("internal", f"{type(error).__name__}: {error}").to_json()}
-
-
-def environment() -> dict[str, str]:
-    """What a restore needs to be the same."""
-    return {
-        "runsc": Runsc(Path(os.devnull)).version.text,
-        "machine": platform.machine(),
-        "kernel": platform.release(),
-    }
-
-
-def check_environment(then: dict[str, str]) -> None:
-    """Raise GkewsError (`snapshot_failed`) if an image of `then` cannot be restored here."""
-    words = {"runsc": "runsc", "machine": "processor", "kernel": "Linux kernel"}
-    now = environment()
-    for key, word in words.items():
-        if then.get(key) != now[key]:
-            raise GkewsError(
-                "snapshot_failed",
-                f"The image was taken with another {word}: {then.get(key)}, here it is {now[key]}.",
-                "The image is kept, and so are the checkpoints that were written before it.",
-            )
 
 
 def main() -> int:
