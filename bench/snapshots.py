@@ -67,6 +67,8 @@ def _resume(server: JupyterServer, kernel: Kernel, cell: str) -> float:
     server.gkews("POST", f"kernels/{kernel.id}/resume", {})
     kernel.run(cell)
     taken = time.perf_counter() - started
+    while server.state(kernel.id)["state"] != "running":
+        time.sleep(0.05)
     if server.state(kernel.id)["provenance"] != "restored":
         raise RuntimeError("the kernel was not restored")
     return taken
@@ -98,12 +100,12 @@ class ByHand:
             _until(process, guest.PAUSED)
             started = time.perf_counter()
             options = ["--compression=none"] if self.runsc.version.compression_is_optional else []
-            for command in (
-                ["checkpoint", *options, f"--image-path={again}", self.container],
-                ["delete", "--force", self.container],
-            ):
-                subprocess.run(self.runsc.command(*command), check=True, capture_output=True)
+            saving = ["checkpoint", *options, f"--image-path={again}", self.container]
+            subprocess.run(self.runsc.command(*saving), check=True, capture_output=True)
             process.wait()
+            # what `restore` has not removed itself when it ended
+            removing = self.runsc.command("delete", "--force", self.container)
+            subprocess.run(removing, check=False, capture_output=True)
             return restored, time.perf_counter() - started
         finally:
             process.kill()

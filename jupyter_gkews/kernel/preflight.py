@@ -82,6 +82,8 @@ def _deleted_files(fds: dict[int, str], pid: str = "self") -> list[Objection]:
                 continue
             if link == path and _is_at(path, status):
                 continue
+            if os.readlink(f"/proc/{pid}/fd/{fd}") != link or not _is_same(pid, fd, status):
+                continue  # it was closed meanwhile, and another one has its number
             found[path] = {
                 "what": path,
                 "reason": "it is open, and was deleted or replaced: a snapshot could not open it "
@@ -89,6 +91,11 @@ def _deleted_files(fds: dict[int, str], pid: str = "self") -> list[Objection]:
                 "hint": "Close it, then pause again.",
             }
     return list(found.values())
+
+
+def _is_same(pid: str, fd: int, status: os.stat_result) -> bool:
+    there = os.stat(f"/proc/{pid}/fd/{fd}")
+    return (there.st_ino, there.st_dev) == (status.st_ino, status.st_dev)
 
 
 def _is_at(path: str, status: os.stat_result) -> bool:
