@@ -263,10 +263,11 @@ class KernelSession:
 
     def _map_stored(self) -> dict[str, Any]:
         """On the control thread, while the main one holds."""
-        from .checkpoint import in_place
+        from .checkpoint import in_place, zygote
         from .checkpoint.store import CheckpointStore
         from .mapped_files import names
 
+        zygote.end()  # half of an image would be what it has imported; the next save makes another
         store = CheckpointStore(Path(self.launch.store))
         mapped = in_place.map_in_place(store, self._placed if self._holding else [])
         in_place.keep_what_is_gone(store)
