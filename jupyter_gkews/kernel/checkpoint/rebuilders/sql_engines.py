@@ -63,15 +63,18 @@ def reduce_engine(writer: GraphWriter, engine: Any) -> Reduced:
         options["pool_size"] = pool._pool.maxsize
         options["max_overflow"] = pool._max_overflow
         options["pool_timeout"] = pool._timeout
+    memory = _memory_of(engine) if url.get_backend_name() == "sqlite" else None
     told = "its connections are opened anew when they are needed"
+    if memory is not None:
+        told = "a database in memory comes back with its rows"
+    told += "; listeners, connect_args and a creator are not kept"
     if secrets:
         told = (
             f"{told}; secrets of its URL are never written ({', '.join(secrets)}): where the "
             "database asks for them, create it again"
         )
     stands_in(writer, engine)
-    memory = _memory_of(engine) if url.get_backend_name() == "sqlite" else None
-    writer.note_rebuilt("a database in memory is kept" if memory is not None else told, engine)
+    writer.note_rebuilt(told, engine)
     return make_engine, (plain, options, dict(engine.get_execution_options()), memory)
 
 
