@@ -63,3 +63,16 @@ def test_a_file_of_hdf5_that_is_gone_is_named_and_never_made(
     assert {row["name"] for row in report.lost} == {"f", "x"}
     assert all("could not be opened again" in row["reason"] for row in report.lost)
     assert not path.exists()
+
+
+def test_tables_that_only_duckdb_itself_holds_are_named(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.sql("create table nobodys as select 1 as a")
+    try:
+        save(namespace("x = 1"), store, checkpoint="one", prove="off")
+    finally:
+        duckdb.sql("drop table nobodys")
+    told = {row["what"]: row for row in store.manifest("one").process}
+    assert "nobodys" in told["DuckDB's default connection"]["reason"]

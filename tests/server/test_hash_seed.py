@@ -26,6 +26,8 @@ def test_a_stored_hash_is_still_true_after_a_resume_and_not_after_a_restart(
     assert kernel.run("sys.flags.hash_randomization") == "1"
     child = "subprocess.check_output([sys.executable, '-c', 'print(hash(\"a\"))'], text=True)"
     assert kernel.run(f"{child} != {child}") == "True"
+    told = server.get(f"gkews/kernels/{kernel.id}/survives")["process"]
+    assert "hash() of strings" not in {row["what"] for row in told}
     for _ in range(2):
         kernel.do("pause")
         kernel.do("resume")

@@ -32,7 +32,7 @@ from . import (
 )
 from .cell_made import cell_sources, named_in
 from .paths import holders
-from .rebuilders import figures, widgets
+from .rebuilders import duckdb_databases, figures, widgets
 
 #: Names whose values are never written.
 _SECRET = re.compile(
@@ -137,7 +137,13 @@ def capture(user_ns: dict[str, Any] | None = None) -> Captured:
     got.objects["random numbers"] = random_state.capture(got.row)
     calls = named_in(sources).calls
     sets = any(type(value) in (set, frozenset) for value in list(user_ns.values()))
-    if random_state.hash_seed() == "random" and (sets or "hash" in calls):
+    if "hash_seed" in got.state and sets:
+        got.row(
+            "order of sets",
+            "rebuilt",
+            "a set may hand out its elements in another order than before",
+        )
+    elif "hash_seed" not in got.state and (sets or "hash" in calls):
         got.row(
             "hash() of strings",
             "rebuilt",
@@ -156,6 +162,8 @@ def capture(user_ns: dict[str, Any] | None = None) -> Captured:
     got.objects["IPython"] = shell
     got.labels["IPython"] = shell_state.labels(shell)
     got.objects["rebuilders"] = rebuilders.capture(got.row, library_state.start.handlers)
+    if "duckdb" in sys.modules:
+        duckdb_databases.tell_default(got.row)
     got.open_files = running.tell(got.row, user_ns)
     return got
 

@@ -5,7 +5,6 @@ Generators that variables hold are objects like others. It never draws a number.
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Mapping
@@ -92,13 +91,3 @@ def _available(torch: Any, device: str) -> bool:
         return bool(getattr(torch, device).is_available())
     except Exception:
         return False
-
-
-# ---- the seed of hash() ----
-
-
-def hash_seed() -> str:
-    """The PYTHONHASHSEED of this process; "random" if it has drawn its own."""
-    if not sys.flags.hash_randomization:
-        return "0"
-    return os.environ.get("PYTHONHASHSEED") or "random"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import contents
 from .files import Then
@@ -109,6 +109,24 @@ _HERE = b"\0here\0"
 
 def _quoted(path: str) -> str:
     return path.replace("'", "''")
+
+
+def tell_default(row: Callable[..., None]) -> None:
+    """A row for the tables of the connection that the module itself holds."""
+    duckdb: Any = sys.modules["duckdb"]
+    try:
+        with duckdb.default_connection().cursor() as asked:
+            found = asked.execute("select table_name from duckdb_tables()").fetchall()
+    except Exception:  # closed, or in a state of its own: nothing can be told
+        return
+    if found:
+        names = ", ".join(sorted(str(name) for (name,) in found)[:10])
+        row(
+            "DuckDB's default connection",
+            "lost",
+            f"its tables ({names}) end with the process: make them again, or on a connection that "
+            "a variable holds",
+        )
 
 
 def reduce_relation(writer: GraphWriter, relation: Any) -> Reduced:
