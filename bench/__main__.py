@@ -31,6 +31,7 @@ from . import (
     resume,
     server_start,
     snapshots,
+    workspaces,
 )
 from .figures import Bench, Figure, Run, as_text, load, machine
 from .report import write
@@ -48,6 +49,7 @@ BENCHES: dict[str, Bench] = {
     "cell_overhead": cell_overhead.run,
     "field": field.run,
     "snapshots": snapshots.run,
+    "workspaces": workspaces.run,
 }
 
 WORK = ROOT / ".bench"

@@ -12,7 +12,7 @@ from jupyter_gkews.engines.workspaces.state import WorkspaceState
 from jupyter_gkews.errors import GkewsError
 
 from .actors import Platform
-from .actors.addon import LAST, STARTED, STATE
+from .actors.addon import ENABLED, LAST, STARTED, STATE
 from .fake import FakeCluster
 
 PATCHES = r"/workspaces/ws\b"
@@ -139,10 +139,9 @@ def test_after_a_pause_was_called_off_the_next_one_works(
 def test_a_pause_that_would_lose_the_memory_is_refused_before_it_is_asked_for(
     pauses: Pauses, observer: WorkspaceObserver, platform: Platform, fake: FakeCluster
 ) -> None:
-    enabled = "podsnapshot.gke.kubeflow.org/enabled"
-    platform.admin.merge(
-        platform.workspaces, "ws", {"metadata": {"annotations": {enabled: "false"}}}
-    )
+    off = {"metadata": {"annotations": {ENABLED: "false"}}}
+    version = platform.admin.merge(platform.workspaces, "ws", off)["metadata"]["resourceVersion"]
+    assert observer.catch_up(version, 20)
     before = len(fake.requests)
     with pytest.raises(GkewsError, match="turned off for this workspace") as refused:
         pauses.request()
@@ -154,6 +153,18 @@ def test_a_pause_that_would_lose_the_memory_is_refused_before_it_is_asked_for(
     paused = pauses.wait_paused(requested, 20)
     assert paused.stateless
     assert "no snapshot" in paused.message
+
+
+def test_a_change_that_was_not_seen_yet_is_judged_before_anything_is_done(
+    pauses: Pauses, platform: Platform, fake: FakeCluster
+) -> None:
+    watches = fake.faults.add("black_hole", path="watch=.*kubeflow|workspaces.*watch=")
+    off = {"metadata": {"annotations": {ENABLED: "false"}}}
+    platform.admin.merge(platform.workspaces, "ws", off)
+    with pytest.raises(GkewsError, match="turned off for this workspace"):
+        pauses.request()
+    assert platform.get()["spec"]["paused"] is False
+    fake.faults.lift(watches)
 
 
 def test_a_pause_that_nobody_turns_into_a_snapshot_is_taken_back_at_once(

@@ -174,6 +174,19 @@ class WorkspaceObserver:
         watch = self._watches.get("see")
         return None if watch is None else watch.trouble
 
+    @property
+    def sees_well(self) -> bool:
+        """Everything that may be read has been read, and no watch is blind just now."""
+        with self._changed:
+            watches = dict(self._watches)
+            listed = set(self._listed)
+        needed = set(watches) - {"events"}
+        return (
+            "see" in needed
+            and needed <= listed
+            and all(watch.trouble is None for watch in watches.values())
+        )
+
     def seen(self) -> Seen:
         """The objects as they are known now."""
         with self._changed:

@@ -91,8 +91,10 @@ class Pauses:
         Raises GkewsError: already_paused, operation_running, snapshot_unavailable (nothing was
         asked), snapshot_failed (asked for, but it is one without a snapshot), cluster_unreachable.
         """
-        for _ in range(TRIES):
-            seen = self._look()
+        for turn in range(TRIES):
+            # what is followed is as good as what is read: the request is onto its version alone
+            seen = self._followed() if turn == 0 else None
+            seen = seen or self._look()
             joined = self._running_pause(seen)
             if joined is not None:
                 return joined
@@ -392,6 +394,13 @@ class Pauses:
         return state
 
     # -- inside ------------------------------------------------------------------------------
+
+    def _followed(self) -> Seen | None:
+        """As the watches have it; None unless all of them see well."""
+        if not self.observer.sees_well:
+            return None
+        seen = self.observer.seen()
+        return seen if seen.workspace is not None else None
 
     def _look(self) -> Seen:
         try:
