@@ -138,3 +138,16 @@ async def test_the_end_leaves_no_process(sandboxed_kernel: Any) -> None:
         assert len(pids) >= 2
         await kernel.run("import subprocess; p = subprocess.Popen(['sleep', '1000'])")
     assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+async def test_programs_that_list_files_work_inside(sandboxed_kernel: Any) -> None:
+    async with sandboxed_kernel() as kernel:
+        (kernel.folder / "a file").write_text("12345")
+        said = await kernel.run(
+            "import subprocess\n"
+            f"print(subprocess.getoutput('ls {kernel.folder} | grep file; stat -c %s a*file; ls nothing'))"
+        )
+        name, nbytes, missing = said.split("\n")
+        assert (name, nbytes) == ("a file", "5")
+        assert missing.endswith("ls: cannot access 'nothing': No such file or directory")
+        assert "LD_PRELOAD" not in await kernel.run("import os; print(dict(os.environ))")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import GkewsError
-from . import guest, outward
+from . import file_tools, guest, outward
 from .runsc import id_mappings, namespaces
 
 #: Where the unix sockets lie, inside: on the sandbox's own tmpfs.
@@ -45,7 +45,10 @@ class Plan:
 def write(folder: Path, plan: Plan) -> None:
     """Write config.json and the guest's orders into `folder` (0700)."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = plan.env.get("PATH", os.defpath)
+    tools = file_tools.write(folder / "bin", path)
     orders = {
+        "file_tools": f"{tools}{os.pathsep}{path}" if tools else "",
         "command": plan.command,
         "cwd": plan.cwd,
         "env": {**plan.env, **(outward.environment(PROXY_PORT) if plan.proxy else {})},

@@ -18,6 +18,10 @@ import psutil
 #: Seconds to reach a host, and bytes of a request's head.
 CONNECT_S = 30.0
 HEAD_LIMIT = 64 << 10
+#: Where clouds tell machines about themselves, besides the link-local 169.254.169.254: AWS by
+#: IPv6, Azure, Alibaba, Oracle.
+METADATA = {"fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"}
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 Read = Callable[[], Awaitable[bytes]]
 Write = Callable[[bytes], Awaitable[None]]
@@ -113,15 +117,25 @@ class Outward:
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an address leads to this machine or to its link: loopback, its own, link-local."""
-    found = ipaddress.ip_address(address.split("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None)
-    if mapped is not None:
-        found = mapped
+    """Whether an address leads to this machine, to its link, or to the metadata of the cloud that
+    it runs in: loopback, its own, link-local, also where IPv6 wraps such an address."""
+    found = _unwrapped(ipaddress.ip_address(address.split("%")[0]))
     if found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast:
         return True
     own = (entry.address.split("%")[0] for each in psutil.net_if_addrs().values() for entry in each)
-    return str(found) in set(own)
+    return str(found) in METADATA or str(found) in set(own)
+
+
+def _unwrapped(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The IPv4 address that an IPv6 address stands for: mapped, compatible, 6to4, NAT64."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    inside = address.ipv4_mapped or address.sixtofour
+    if inside is None and (address in NAT64 or (int(address) >> 32 == 0 and int(address) > 1)):
+        inside = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return inside or address
 
 
 def environment(port: int) -> dict[str, str]:
