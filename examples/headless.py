@@ -118,6 +118,8 @@ class JupyterServer:
 
     def stop(self) -> None:
         """End the server, which ends its kernels; kill what of its own is left after 15 s."""
+        if hasattr(self, "rest"):
+            self.rest.close()
         if self._process is None or self._process.poll() is not None:
             return
         own = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]

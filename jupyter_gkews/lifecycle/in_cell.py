@@ -62,7 +62,10 @@ async def pause(ctx: Context, on: Subject, run: Run) -> None:
             raise
     finally:
         process.release()  # nothing, if it is paused now
-    await asyncio.to_thread(ctx.records.update, entry.id, snapshot=snapshot.id)
+    try:
+        await asyncio.to_thread(ctx.records.update, entry.id, snapshot=snapshot.id)
+    except GkewsError as error:  # the next server finds the image all the same (adoption)
+        ctx.log.warning("The snapshot of kernel %s is not in its record: %s", entry.id, error)
     entry.snapshot = run.result.snapshot = snapshot.id
     entry.in_cell = True
     entry.paused_before = True

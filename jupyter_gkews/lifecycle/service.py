@@ -156,7 +156,7 @@ class Lifecycle:
                 raise why
             if not on.talk.is_idle():
                 raise pausing.busy("A cell is running.")
-        elif on.entry.in_cell:
+        elif on.entry.in_cell and on.entry.snapshot is not None:
             raise GkewsError(
                 "kernel_busy",
                 "The kernel was paused in the middle of a cell: its snapshot is all that holds it.",

@@ -128,3 +128,48 @@ def test_ten_kernels_are_paused_and_resumed_at_once(open_kernel: Callable[[], Li
 @pytest.mark.soak
 def test_no_line_is_lost_or_doubled_in_fifty_rounds(open_kernel: Callable[[], LiveKernel]) -> None:
     rounds_of([open_kernel()], rounds=50)
+
+
+@pytest.mark.soak
+def test_what_is_done_to_a_kernel_that_is_frozen_in_a_cell(
+    open_kernel: Callable[[], LiveKernel],
+) -> None:
+    kernel = open_kernel()
+    kernel.run("x = 1")
+    older = kernel.do("checkpoint")["result"]["checkpoint"]
+    forever = kernel.send("x = 2\nimport time\nwhile True: time.sleep(0.05)")
+    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    paused = kernel.do("pause", {"when": "now"})["result"]
+    assert older in paused["note"] and "the last one" in paused["note"]
+    assert "middle of a cell" in kernel.status["message"]
+    # what another checkpoint would cost is the state that only the snapshot has
+    body = {"kernel_id": kernel.id}
+    refused = kernel.server.post(f"gkews/checkpoints/{older}/restore", body, status=409)
+    assert refused["reason"] == "kernel_busy" and "snapshot" in refused["message"]
+    # an interrupt ends the cell when it goes on
+    kernel.server.client.post(f"api/kernels/{kernel.id}/interrupt").raise_for_status()
+    kernel.do("resume")
+    assert kernel.answer(forever).reply["ename"] == "KeyboardInterrupt"
+    assert kernel.run("x") == "2"
+
+    # and the way back to the checkpoint tells from when it is
+    kernel.send("x = 3\nwhile True: time.sleep(0.05)")
+    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    kernel.do("pause", {"when": "now"})
+    resumed = kernel.do("resume", {"snapshot": False})["result"]
+    assert resumed["provenance"] == "recovered" and "This is the state of" in resumed["note"]
+    assert kernel.run("x") == "1"
+    assert "middle of a cell" not in kernel.status["message"]
+
+    # a cell that holds what cannot be frozen runs on
+    kernel.run("import asyncio, time; s = await asyncio.start_server(print, '127.0.0.1', 0)")
+    kernel.send("x = 4\nfor i in range(40): time.sleep(0.05)")
+    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    error = kernel.fail("pause", {"when": "now"})
+    assert error["reason"] == "snapshot_failed" and "the server on" in error["message"]
+    assert "runs on" in error["hint"] and kernel.status["state"] == "running"
+    assert kernel.run("x") == "4"
+    # without a snapshot there is nothing to be done with a running cell
+    kernel.send("time.sleep(0.5)")
+    answer = kernel.ask("pause", {"when": "now", "snapshot": False}, status=409)
+    assert answer["reason"] == "kernel_busy"

@@ -219,6 +219,14 @@ class SandboxProvisioner(PausableProvisioner):
             self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         return [folder for folder in folders if os.path.isdir(folder)]
 
+    async def send_signal(self, signum: int) -> None:
+        """As the base class. A cell that was frozen in its middle is interrupted when it goes on;
+        if none was, the interrupt does nothing then either."""
+        frozen = self.phase == "paused" and self.sandbox is not None
+        if frozen and signum == signal.SIGINT and not getattr(self.parent, "shutting_down", False):
+            self._sandbox().send_signal(signum)
+        await super().send_signal(signum)
+
     async def kill_processes(self) -> None:
         """End the sandbox and wait until its memory is free."""
         if self.sandbox is not None:
