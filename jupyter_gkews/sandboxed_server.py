@@ -31,6 +31,7 @@ LOOK_AGAIN_S = 0.3
 GOING_AWAY = 1001
 
 Answer = dict[str, Any]
+_MORE = "The server runs on; its log says more."
 
 
 def watch_by_poll(loop: asyncio.AbstractEventLoop) -> None:
@@ -91,7 +92,8 @@ class SandboxedServer:
             return {"error": error.to_json()}
         except Exception as error:
             self._log.exception("The sandbox could not be answered")
-            return {"error": GkewsError("internal", f"{type(error).__name__}: {error}").to_json()}
+            internal = GkewsError("internal", f"{type(error).__name__}: {error}", _MORE)
+            return {"error": internal.to_json()}
 
     async def _tell(self, asked: dict[str, Any]) -> Answer:
         """{"url", "token", "port", "base_url", "root_dir" ...}: as the server's info file."""

@@ -160,7 +160,7 @@ class GvisorEngine:
                 if there < 0
                 else "The image of the snapshot is cut off or was changed: it has "
                 f"{there:,} bytes, and was written with {snapshot.bytes:,}.",
-                "",
+                "Nothing was tried with it.",
             )
         mounted = bundle.mounted(self._bundle(snapshot.kernel))
         problem = fitness.unfit(snapshot.environment, snapshot.needs, self._runsc, mounted)

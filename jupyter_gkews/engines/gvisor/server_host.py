@@ -25,6 +25,7 @@ from .server_folder import ServerFolder, ServerRecord, utcnow
 from .server_sandbox import ServerSandbox
 
 Answer = dict[str, Any]
+_MORE = "The server in the sandbox is as it was, or ended with what was tried: its log says more."
 #: Exit status where another process is at work on the server.
 ANOTHER = 3
 
@@ -182,7 +183,8 @@ class ServerHost:
             return {"error": error.to_json()}
         except Exception as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            return {"error": GkewsError("internal", f"{type(error).__name__}: {error}").to_json()}
+            internal = GkewsError("internal", f"{type(error).__name__}: {error}", _MORE)
+            return {"error": internal.to_json()}
 
 
 def main() -> int:
