@@ -106,6 +106,7 @@ def _no_kernel(_: str) -> None:
 
 def _print_collected(report: dict[str, Any]) -> None:
     would = "would be " if report["dry_run"] else ""
+    removed = "Would be removed" if report["dry_run"] else "Removed"
     held = report["store"]
     print(f"{report['path']}: {held['checkpoints']} checkpoints, "
           f"{held['snapshots']} process snapshots, {size(held['bytes'])}.")  # fmt: skip
@@ -127,7 +128,7 @@ def _print_collected(report: dict[str, Any]) -> None:
         f"{report['leftovers']['count']} leftovers of saves that died "
         f"({size(report['leftovers']['bytes'])})",
     ]
-    print(f"{would}removed: {', '.join(parts)}.".capitalize())
+    print(f"{removed}: {', '.join(parts)}.")
     print(f"{size(report['bytes_freed'])} {would}freed.")
     if report["stays"]:
         print(report["stays"])

@@ -67,6 +67,27 @@ def test_every_route_is_in_the_overview_of_the_rest_interface() -> None:
         assert f"{short}`" in text, path
 
 
+def test_every_field_of_a_request_is_in_the_overview_of_the_rest_interface() -> None:
+    rows = {row[0]: row[1] for row in rows_of(DOCS / "rest.md")}
+    description = yaml.safe_load(
+        (ROOT / "jupyter_gkews" / "openapi.yaml").read_text(encoding="utf-8")
+    )
+    seen = 0
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            if method == "parameters" or "requestBody" not in operation:
+                continue
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            if "$ref" in schema:
+                schema = description["components"]["schemas"][schema["$ref"].split("/")[-1]]
+            short = re.sub(r"\{\w+\}", "{id}", path)
+            route = f"{method.upper()} {short}"
+            for field in schema["properties"]:
+                assert f'"{field}"' in rows[route], (route, field)
+                seen += 1
+    assert seen > 10
+
+
 @pytest.mark.parametrize(
     "document", [*ROOT.glob("*.md"), *DOCS.glob("*.md")], ids=lambda path: path.name
 )
