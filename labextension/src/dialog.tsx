@@ -101,6 +101,8 @@ export class PauseDialogBody extends ReactWidget {
             {trans.__(
               'A cell is running. The pause waits for it, unless you interrupt it.'
             )}
+            {canFreeze(model, this._kernelId) &&
+              ` ${trans.__('Frozen now, the cell goes on after the resume; of such a state there is no checkpoint, only the snapshot.')}`}
             {!table &&
               ` ${trans.__('What survives is known when it has ended.')}`}
           </p>
@@ -178,6 +180,11 @@ function isBusy(model: IGkewsModel, kernelId: string): boolean {
   return state === 'busy';
 }
 
+/** Whether an engine can freeze the kernel, also in the middle of a cell. */
+function canFreeze(model: IGkewsModel, kernelId: string): boolean {
+  return !!model.kernel(kernelId)?.engine;
+}
+
 /** Ask when to pause. The table is asked for while the dialog is open. */
 export async function askToPause(
   model: IGkewsModel,
@@ -193,7 +200,23 @@ export async function askToPause(
         label: trans.__('Interrupt and pause'),
         caption: trans.__('Interrupt the running cell once, then pause'),
         actions: ['interrupt']
-      }),
+      })
+    );
+    if (canFreeze(model, kernelId)) {
+      buttons.push(
+        Dialog.createButton({
+          accept: true,
+          displayType: 'default',
+          className: 'jp-gkews-mod-other',
+          label: trans.__('Freeze now'),
+          caption: trans.__(
+            'Freeze the process in the middle of the cell, which goes on after the resume'
+          ),
+          actions: ['now']
+        })
+      );
+    }
+    buttons.push(
       Dialog.okButton({
         label: trans.__('After this cell'),
         caption: trans.__('Wait until the running cell has ended, then pause'),

@@ -13,6 +13,7 @@ import { GkewsError, toProblem } from './api';
 import type { GkewsApi } from './api';
 import { progressOf, readEvent } from './events';
 import { FateTables } from './fates';
+import { Looks } from './looks';
 import { ResumeOnRun } from './resumeOnRun';
 import { Shelf } from './shelf';
 import type {
@@ -33,16 +34,6 @@ import type {
 
 /** Milliseconds between two looks at a running operation; its events come oftener. */
 const FOLLOW_INTERVAL = 1000;
-
-/** Milliseconds until a starting kernel is looked at again, at first; it doubles. */
-const STARTING_FIRST = 300;
-
-/** Milliseconds between the looks at a server that has come back. */
-const AFTER_RECONNECT = [1000, 4000, 15000];
-
-/** Milliseconds until an unreachable server is asked again: at first, and at most. */
-const RETRY_FIRST = 2000;
-const RETRY_LAST = 30000;
 
 export class GkewsModel implements IGkewsModel {
   constructor(options: GkewsModel.IOptions) {
@@ -97,9 +88,7 @@ export class GkewsModel implements IGkewsModel {
     }
     this._isDisposed = true;
     this._stream?.disconnect(this._onEvent, this);
-    clearTimeout(this._retry);
-    clearTimeout(this._starting);
-    clearTimeout(this._again);
+    this._looks.dispose();
     this._timers.forEach(timer => clearTimeout(timer));
     this._timers.clear();
     Signal.clearData(this);
@@ -218,11 +207,7 @@ export class GkewsModel implements IGkewsModel {
     const wasAway = this._problem?.reason === 'server_unreachable';
     this._status = status;
     this._problem = null;
-    this._retryDelay = RETRY_FIRST;
-    if (wasAway) {
-      // A new server may still be taking paused kernels over, and its event bus is not heard yet.
-      this._lookAgain(AFTER_RECONNECT);
-    }
+    this._looks.answered(wasAway);
     for (const kernel of status.kernels) {
       const operation = kernel.operation ?? kernel.last_operation;
       const known = before?.kernels.some(({ id }) => id === kernel.id);
@@ -239,35 +224,10 @@ export class GkewsModel implements IGkewsModel {
         this._fates.forget(id);
       }
     }
-    this._awaitStarting(status);
+    this._looks.awaitStarting(status.kernels);
     this._resumeOnRun.send(status.kernels);
     this._shelf.expect(status.kernels.map(({ snapshot }) => snapshot));
     this._emitChanged();
-  }
-
-  /** A kernel tells nobody when it has loaded our half: look again until none is starting. */
-  private _awaitStarting(status: Status): void {
-    clearTimeout(this._starting);
-    const starting = status.kernels.some(
-      ({ why_not }) => why_not?.reason === 'kernel_starting'
-    );
-    if (!starting) {
-      this._startingDelay = STARTING_FIRST;
-      return;
-    }
-    this._starting = setTimeout(() => void this.refresh(), this._startingDelay);
-    this._startingDelay = Math.min(2 * this._startingDelay, RETRY_LAST);
-  }
-
-  private _lookAgain(delays: number[]): void {
-    const [delay, ...later] = delays;
-    clearTimeout(this._again);
-    this._again = setTimeout(() => {
-      void this.refresh();
-      if (later.length) {
-        this._lookAgain(later);
-      }
-    }, delay);
   }
 
   /** Take note of an operation; `news` is false for one that ended before we looked. */
@@ -375,9 +335,7 @@ export class GkewsModel implements IGkewsModel {
     }
     this._problem = toProblem(error);
     if (this._problem.reason === 'server_unreachable') {
-      clearTimeout(this._retry);
-      this._retry = setTimeout(() => void this.refresh(), this._retryDelay);
-      this._retryDelay = Math.min(2 * this._retryDelay, RETRY_LAST);
+      this._looks.retry();
     }
     this._emitChanged();
   }
@@ -395,6 +353,7 @@ export class GkewsModel implements IGkewsModel {
   private readonly _fates: FateTables;
   private readonly _shelf: Shelf;
   private readonly _resumeOnRun: ResumeOnRun;
+  private readonly _looks = new Looks(() => void this.refresh());
   private readonly _timers = new Map<string, ReturnType<typeof setTimeout>>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _operationChanged = new Signal<this, Operation>(this);
@@ -402,11 +361,6 @@ export class GkewsModel implements IGkewsModel {
   private _problem: GkewsProblem | null = null;
   private _refreshing: Promise<void> | null = null;
   private _refreshAgain = false;
-  private _retry: ReturnType<typeof setTimeout> | undefined;
-  private _retryDelay = RETRY_FIRST;
-  private _starting: ReturnType<typeof setTimeout> | undefined;
-  private _startingDelay = STARTING_FIRST;
-  private _again: ReturnType<typeof setTimeout> | undefined;
   private _isDisposed = false;
 }
 

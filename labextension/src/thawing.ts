@@ -49,7 +49,7 @@ export class FailedRestores {
   private async _answer(
     kernel: string,
     error: NonNullable<Operation['error']>
-  ): Promise<{ snapshot?: boolean } | null> {
+  ): Promise<{ snapshot: boolean } | null> {
     const trans = this._trans;
     const { path, checkpoint } = this._model.kernel(kernel) ?? {};
     const { button } = await showDialog({
@@ -88,7 +88,8 @@ export class FailedRestores {
     if (!button.accept) {
       return null;
     }
-    return button.actions[0] === 'checkpoint' ? { snapshot: false } : {};
+    // Again means the same process: without a snapshot (deleted meanwhile) nothing is loaded.
+    return { snapshot: button.actions[0] !== 'checkpoint' };
   }
 
   private readonly _asking = new Set<string>();

@@ -176,7 +176,7 @@ export function endText(
       ].filter(part => part);
       const given = freed.join(trans.__(' and '));
       if (result?.snapshot) {
-        return freed.length
+        const frozen = freed.length
           ? trans.__(
               'Paused %1 in %2: the process is frozen, gave back %3.',
               name,
@@ -184,6 +184,7 @@ export function endText(
               given
             )
           : trans.__('Paused %1 in %2: the process is frozen.', name, seconds);
+        return result.note ? `${frozen} ${result.note}` : frozen;
       }
       const text = freed.length
         ? trans.__(

@@ -276,7 +276,7 @@ describe('a process that could not be brought back', () => {
 
   it.each([
     ['From the checkpoint', { snapshot: false }],
-    ['Try again', {}]
+    ['Try again', { snapshot: true }]
   ])('goes on as the user says: %s', async (label, how) => {
     const model = new Model();
     await ask(model);

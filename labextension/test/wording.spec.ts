@@ -1,9 +1,8 @@
 import type { KernelStatus, Operation, Proved } from '../src/tokens';
 import type { IView } from '../src/wording';
+import { provedText, provedWord } from '../src/proved';
 import {
   progressText,
-  provedText,
-  provedWord,
   provenanceLabel,
   reasonText,
   stateHint,

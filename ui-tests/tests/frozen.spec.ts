@@ -19,6 +19,7 @@ import {
   panelOf,
   pause,
   runCells,
+  startCell,
   statusItem,
   test,
   toast,
@@ -88,6 +89,31 @@ test('a thread goes on after a pause of Python 3 (pausable)', async ({
   await runCells(page, 1);
   await expect(output(page, 1)).toContainText(`${pid?.trim()} 4 True`);
   expect((await kernelOf(page, 'frozen.ipynb'))?.provenance).toBe('restored');
+});
+
+test('a running cell is frozen, and goes on after the resume', async ({
+  page
+}) => {
+  const gate = path.join(HOME, 'work', 'gate');
+  await openNotebook(
+    page,
+    'running.ipynb',
+    [
+      'import os, time\nprint("begun")\nwhile not os.path.exists("gate"): time.sleep(0.05)\nprint("ended")'
+    ],
+    'python3-pausable'
+  );
+  await waitUntilPausable(page);
+  await startCell(page, 0);
+  await expect(output(page, 0)).toContainText('begun');
+  await button(page, 'Pause').click();
+  await expect(page.locator('.jp-Dialog')).toContainText('no checkpoint');
+  await page.getByRole('button', { name: 'Freeze now' }).click();
+  await expect(overlay(page)).toContainText('Paused since');
+  fs.writeFileSync(gate, '');
+  await overlay(page).getByRole('button', { name: 'Resume' }).click();
+  await expect(output(page, 0)).toContainText('ended');
+  await expect(statusItem(page)).toContainText('Restored: the same process');
 });
 
 test('a process that cannot be brought back says why, and the checkpoint is offered', async ({

@@ -101,12 +101,15 @@ for (const theme of ['light', 'dark'] as const) {
     test.setTimeout(240_000);
     const why = await whyNotFrozen(page);
     test.skip(why !== null, why ?? '');
-    const save = async (name: string) => {
+    const save = async (name: string, folder = IMAGES) => {
       await page.screenshot({
-        path: path.join(IMAGES, `${name}-${theme}.png`),
+        path: path.join(folder, `${name}-${theme}.png`),
         animations: 'disabled'
       });
     };
+    // These name folders of this machine: to be looked at, not for the pages.
+    const look = (name: string) =>
+      save(name, path.join(__dirname, '..', 'test-results'));
     const away = path.join(HOME, 'work', 'train.log');
     await openNotebook(page, 'training.ipynb', LIVE, 'python3-pausable');
     await setTheme(page, theme);
@@ -118,7 +121,7 @@ for (const theme of ['light', 'dark'] as const) {
 
     await button(page, 'Pause').click();
     await expect(page.locator('.jp-Dialog')).toContainText('ticker');
-    await save('frozen-dialog');
+    await look('frozen-dialog');
 
     await page.getByRole('button', { name: 'Pause now' }).click();
     await expect(overlay(page)).toContainText('Paused since');
@@ -134,7 +137,7 @@ for (const theme of ['light', 'dark'] as const) {
     fs.renameSync(away, `${away}.away`);
     await overlay(page).getByRole('button', { name: 'Resume' }).click();
     await expect(page.locator('.jp-Dialog')).toContainText('train.log');
-    await save('frozen-failed');
+    await look('frozen-failed');
     fs.renameSync(`${away}.away`, away);
     await page
       .locator('.jp-Dialog')

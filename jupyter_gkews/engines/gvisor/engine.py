@@ -16,7 +16,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -37,6 +37,8 @@ BESIDES_S = 0.5
 SHRINKS_TO = 0.7
 #: Bytes of memory that an interpreter with ipykernel has at least.
 LEAST = 30_000_000
+#: Bytes of its image.
+LEAST_IMAGE = 20_000_000
 #: Seconds for which a directory without an image is never taken for a leftover.
 JUST_BEGUN_S = 60.0
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -78,7 +80,9 @@ class GvisorEngine:
     def estimate(self, kernel: str, stored: int = 0) -> Estimate:
         """From what its sandbox holds in memory, at the pace of the last one on this server."""
         memory = _memory(self._kernel(kernel).pids())
-        return self._pace.estimate(max(memory - stored, min(memory, LEAST)))
+        left = max(memory - stored, min(memory, LEAST))
+        told = self._pace.estimate(left)
+        return replace(told, image_bytes=max(told.image_bytes, min(left, LEAST_IMAGE)))
 
     def preflight(self, kernel: str) -> list[Objection]:
         """Room on the disk."""

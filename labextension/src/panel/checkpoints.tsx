@@ -9,10 +9,11 @@ import React, { useState } from 'react';
 
 import { ago, localTime, secondsSince, size } from '../format';
 import { showProblem } from '../problems';
+import { provedText, provedWord } from '../proved';
 import type { Checkpoint } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
-import { countsText, provedText, provedWord } from '../wording';
+import { countsText } from '../wording';
 import type { ISectionProps } from './panel';
 import { SnapshotLine, StraySnapshots } from './snapshots';
 import { StoreLine } from './store';

@@ -6,12 +6,12 @@
 import React from 'react';
 
 import { duration, localTime, size } from '../format';
+import { provedText } from '../proved';
 import type { Operation } from '../tokens';
 import {
   fateLabel,
   kindNoun,
   phaseName,
-  provedText,
   provenanceLabel,
   provenanceSentence,
   reasonText
