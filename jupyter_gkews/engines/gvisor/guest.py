@@ -194,6 +194,18 @@ class Guest:
                 self.status = os.waitstatus_to_exitcode(status)
                 self.say(EXITED, 0, struct.pack("!i", self.status))
 
+    def deliver(self, signum: int) -> None:
+        """To the kernel's process group. An interrupt goes to the kernel's main thread: any other
+        may be chosen else, and then a main thread that sleeps does not wake up for it."""
+        if signum != signal.SIGINT or not interrupt_main_thread(self.kernel):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.kernel, signum)
+            return
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(ValueError, OSError):  # not a process, or none any more
+                if int(name) != self.kernel and os.getpgid(int(name)) == self.kernel:
+                    os.kill(int(name), signum)
+
     def from_kernel_output(self) -> None:
         """What the kernel printed past IPython."""
         if self.output < 0:
@@ -237,8 +249,7 @@ class Guest:
             elif kind == CLOSE and stream in self.streams:
                 self.streams.pop(stream).sock.close()
             elif kind == SIGNAL and self.status is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.kernel, payload[0])
+                self.deliver(payload[0])
             elif kind == END:
                 return False
             elif kind == PAUSE:
@@ -327,6 +338,19 @@ class Guest:
             stream.sock.close()
             del self.streams[number]
             self.say(CLOSE, number)
+
+
+def interrupt_main_thread(pid: int) -> bool:
+    """Send SIGINT to the main thread of a process; False if that is not known how, or failed."""
+    number = {"x86_64": 234, "aarch64": 131}.get(os.uname().machine)  # tgkill
+    if number is None:
+        return False
+    try:
+        import ctypes  # only now: most sandboxes never need it
+
+        return bool(ctypes.CDLL(None).syscall(number, pid, pid, int(signal.SIGINT)) == 0)
+    except Exception:  # no ctypes in this Python, say
+        return False
 
 
 def main() -> None:
