@@ -127,7 +127,7 @@ class SnapshotShelf:
             return "its kernel is not paused any more"
         if record.snapshot == snapshot.id:
             return None
-        if record.snapshot is None and not self._records.owned(kernel):
+        if record.snapshot is None:
             if self._records.owned_elsewhere(kernel):
                 return None  # that server may be about to note it
             if record.engine and snapshot.created >= record.since:

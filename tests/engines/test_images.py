@@ -115,6 +115,11 @@ def test_an_image_stays_whose_server_died_before_it_noted_it(tmp_path: Path, tak
     leave(tmp_path, crashed)
     take("image", "k")
     assert shelf(tmp_path).collect(dry_run=False)["removed"] == []
+    adopting = PausedRecords(tmp_path)  # claimed, not noted yet
+    assert adopting.claim("k")
+    there = SnapshotShelf(engines_of(tmp_path, lambda _: None), adopting)
+    assert there.collect(dry_run=False)["removed"] == []
+    adopting.close()
     crashed.since = "2026-11-30T19:00:00.000Z"  # a later pause, which rests on its checkpoint
     leave(tmp_path, crashed)
     assert "image" in removed(shelf(tmp_path).collect(dry_run=False))
