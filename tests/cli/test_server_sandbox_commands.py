@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from gvisor_here import skip_without_runsc
 from live_server import EXTENSIONS, wait_until
 
 from jupyter_gkews.cli import main
-from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
 from jupyter_gkews.engines.gvisor.server_folder import ServerFolder, ServerRecord, all_servers
 from jupyter_gkews.engines.gvisor.server_sandbox import ServerPlan
 from jupyter_gkews.server_sandbox_commands import arguments
@@ -63,10 +63,7 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
     """Skipped where runsc cannot run."""
-    runsc = Runsc(tmp_path / "state")
-    why_not = runsc.why_not() or probe(runsc)
-    if why_not is not None:
-        pytest.skip(why_not)
+    skip_without_runsc(tmp_path / "state")
     found = Shell(tmp_path, capsys)
     yield found
     found.end()

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from gvisor_here import skip_without_runsc
 from live_server import LiveKernel, LiveServer, wait_until
 
 from jupyter_gkews.cli import main
 from jupyter_gkews.engines.gvisor.kernelspec import write
-from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
 
 Gkews = Callable[..., str]
 
@@ -20,10 +20,7 @@ Gkews = Callable[..., str]
 @pytest.fixture(scope="module")
 def sandboxing(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> LiveServer:
     """The server with the pausable kernel; skipped where runsc cannot run."""
-    runsc = Runsc(tmp_path_factory.mktemp("state"))
-    why_not = runsc.why_not() or probe(runsc)
-    if why_not is not None:
-        pytest.skip(why_not)
+    skip_without_runsc(tmp_path_factory.mktemp("state"))
     write(server.base / "data" / "kernels")
     return server
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gvisor_here import skip_without_runsc
 from live_server import LiveKernel, LiveServer
 
 from jupyter_gkews.engines.gvisor import kernelspec
-from jupyter_gkews.engines.gvisor.runsc import Runsc, probe
 
 MB = 1 << 20
 SETUP = """
@@ -28,10 +28,7 @@ def on_chunks():
 @pytest.fixture
 def kernel(server: LiveServer, tmp_path: Path) -> Iterator[LiveKernel]:
     """A notebook whose kernel lives in a sandbox."""
-    runsc = Runsc(tmp_path / "state")
-    why_not = runsc.why_not() or probe(runsc)
-    if why_not is not None:
-        pytest.skip(why_not)
+    skip_without_runsc(tmp_path / "state")
     kernelspec.write(server.base / "data" / "kernels")
     started = server.notebook(f"n{os.urandom(3).hex()}.ipynb", kernelspec.NAME).ready()
     yield started
