@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 
 from ...errors import GkewsError
 from . import chunks
 from .manifest import Manifest, render
 from .store import CheckpointStore
 from .writing import install
+
+#: Seconds that the removal of what a save has left may keep its kernel.
+REMOVE_S = 0.3
 
 
 class Staging:
@@ -60,5 +64,12 @@ class Staging:
         chunks.fsync_file(final.parent)
 
     def remove(self) -> None:
-        """Whatever is left of it; nothing after a commit."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Whatever is left of it; nothing after a commit. Gigabytes take the disk seconds: whoever
+        cancels does not wait for them, and what a dying process leaves the next collection takes."""
+        if not self.path.exists():
+            return
+        remover = threading.Thread(
+            target=shutil.rmtree, args=(self.path, True), name="gkews-remove", daemon=True
+        )
+        remover.start()
+        remover.join(REMOVE_S)

@@ -32,6 +32,8 @@ FORMAT = 3
 SMALL = 16384
 _LEVEL = 3
 _PIECE = 1 << 20
+#: Read ahead (bytes): pickle looks at all of it whenever it has read a little.
+_AHEAD = 16 << 10
 _WINDOW = 1 << 27  # bytes of memory that reading zstd may take: what its own tools allow
 
 NO_ZSTD = "zstd was asked for, and this kernel's environment has none (the package zstandard)"
@@ -108,7 +110,7 @@ def open_graph(path: Path, manifest: Manifest) -> BinaryIO:
     if codec is None:
         return open(path, "rb")
     plain = _Bounded(path, str(codec), int(manifest.graph["plain"]), manifest.id)
-    return io.BufferedReader(plain, _PIECE)
+    return io.BufferedReader(plain, _AHEAD)
 
 
 def check_codec(manifest: Manifest) -> None:
