@@ -244,8 +244,8 @@ def compared(
     laid_out: list[Any] = []
     layout = Buffers.layout
 
-    def note(self: Buffers, *placed: Any) -> Any:
-        laid_out.append(layout(self, *placed))
+    def note(self: Buffers, *placed: Any, **how: Any) -> Any:
+        laid_out.append(layout(self, *placed, **how))
         return laid_out[-1]
 
     Buffers.layout = note  # type: ignore[method-assign]

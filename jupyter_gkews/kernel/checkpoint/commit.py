@@ -64,8 +64,8 @@ class Staging:
         chunks.fsync_file(final.parent)
 
     def remove(self) -> None:
-        """Whatever is left of it; nothing after a commit. Gigabytes take the disk seconds: whoever
-        cancels does not wait for them, and what a dying process leaves the next collection takes."""
+        """Whatever is left of it; nothing after a commit. Gigabytes take the disk seconds, and
+        nobody waits for it; what a dying process leaves, the next collection takes."""
         if not self.path.exists():
             return
         remover = threading.Thread(
