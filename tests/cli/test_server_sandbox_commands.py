@@ -137,6 +137,18 @@ def test_two_side_by_side_and_what_a_killed_host_leaves(shell: Shell) -> None:
     assert shell.run("resume", "one")["state"] == "running"
 
 
+def test_what_cannot_start_is_told_and_leaves_nothing(shell: Shell) -> None:
+    for words, said in (
+        (["--port", "99999", "--", "true"], "Port 99999 cannot be had"),
+        (["--place", "/etc/hosts:/nowhere/x", "--", "true"], "/nowhere/x does not exist"),
+        (["--", "no-such-program"], "no-such-program is not found"),
+    ):
+        shell.capsys.readouterr()
+        assert main(["sandbox", "--json", "--servers", str(shell.servers), *words]) == 1
+        assert said in json.loads(shell.capsys.readouterr().out)["message"]
+    assert not list(shell.servers.iterdir())
+
+
 def test_the_words_after_the_dashes_are_the_command() -> None:
     assert arguments(["sandbox", "--port", "9", "--", "jupyter", "lab", "--", "x"]) == (
         ["sandbox", "run", "--port", "9"],

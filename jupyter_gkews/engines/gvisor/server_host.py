@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,9 @@ class ServerHost:
         self.note(state=f"{'start' if how == 'start' else 'resum'}ing", host_pid=os.getpid())
         try:
             await (self._start() if how == "start" else self._resume())
-        except GkewsError as error:
+        except Exception as error:
             before = "failed" if how == "start" else "paused"
-            self.note(state=before, error=error.to_json(), host_pid=0)
+            self.note(state=before, error=_typed(error).to_json(), host_pid=0)
             return 1
         with self.folder.control() as path:
             with contextlib.suppress(FileNotFoundError):
@@ -120,11 +121,11 @@ class ServerHost:
             shutil.rmtree(leftover, ignore_errors=True)
         try:
             done = await self.sandbox.pause(partial, checkpoint=bool(asked.get("checkpoint", True)))
-        except GkewsError as error:
+        except Exception as error:
             if self.sandbox.running:
-                self.note(state="running", error=error.to_json())
+                self.note(state="running", error=_typed(error).to_json())
             else:
-                self.note(state="failed", error=error.to_json(), host_pid=0)
+                self.note(state="failed", error=_typed(error).to_json(), host_pid=0)
                 self._done.set()
             raise
         os.rename(partial, self.folder.image)
@@ -179,12 +180,16 @@ class ServerHost:
                 )
             async with self._busy:
                 return await actions[asked["do"]](asked)
-        except GkewsError as error:
-            return {"error": error.to_json()}
         except Exception as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            internal = GkewsError("internal", f"{type(error).__name__}: {error}", _MORE)
-            return {"error": internal.to_json()}
+            return {"error": _typed(error).to_json()}
+
+
+def _typed(error: Exception) -> GkewsError:
+    """As the record and the command line tell it; what nobody expected is in host.log."""
+    if isinstance(error, GkewsError):
+        return error
+    traceback.print_exception(error)
+    return GkewsError("internal", f"{type(error).__name__}: {error}", _MORE)
 
 
 def main() -> int:

@@ -255,10 +255,10 @@ class ServerSandbox:
         assert self._sandbox is not None
         try:
             (self.port,) = await self._sandbox.wire.listen(ip, {port: f"{TO_PORT}{self.plan.port}"})
-        except OSError as error:
+        except (OSError, OverflowError) as error:
             raise GkewsError(
                 "bad_request",
-                f"Port {port} cannot be had: {error.strerror or error}.",
+                f"Port {port} cannot be had: {getattr(error, 'strerror', None) or error}.",
                 "Nothing was started. Choose another one.",
             ) from error
         self.ip = ip
@@ -309,7 +309,7 @@ class ServerSandbox:
                 raise GkewsError(
                     "snapshot_failed",
                     f"The server inside {what}. {self.last_output()}",
-                    "Its whole output is in output.log, in its folder.",
+                    "It was ended. Run the command without a sandbox to see all that it says.",
                 )
             await asyncio.sleep(0.05)
 
