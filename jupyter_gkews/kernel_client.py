@@ -204,9 +204,9 @@ class KernelClient:
             raise GkewsError.from_json(reply)
         return reply
 
-    async def ping(self) -> dict[str, Any]:
+    async def ping(self, timeout_s: float = CONTROL_TIMEOUT_S) -> dict[str, Any]:
         """{"busy": bool, "holding": operation id or None}, at once, whatever the kernel does."""
-        return await self._request("control", {"action": ACTION_PING}, CONTROL_TIMEOUT_S)
+        return await self._request("control", {"action": ACTION_PING}, timeout_s)
 
     async def get_kernel_info(self) -> dict[str, Any]:
         """Content of the kernel_info_reply; kept in `provisioner.kernel_info` for a pause."""

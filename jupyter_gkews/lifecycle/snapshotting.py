@@ -108,7 +108,9 @@ async def bring_back(
     try:
         await engine.restore(snapshot)
         run.enter("verifying")
-        await run.unless_stopped(on.talk.ping(), timeout_s=ctx.settings.answer_timeout_s)
+        # many that come back at once on a busy machine take longer than one that only runs
+        answer_s = ctx.settings.answer_timeout_s
+        await run.unless_stopped(on.talk.ping(answer_s), timeout_s=answer_s)
         await on.talk.release(snapshot.held_by)
         await process.resumed()
     except BaseException as error:

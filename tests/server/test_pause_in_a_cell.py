@@ -21,7 +21,7 @@ n = 0
 while not os.path.exists({stop!r}):
     n += 1
     print(n, flush=True)
-    time.sleep(0.05)
+    time.sleep({every_s})
 """
 
 
@@ -31,10 +31,10 @@ class PrintingCell:
     It is read all the time: a page that reads late does not answer the server's pings.
     """
 
-    def __init__(self, kernel: LiveKernel) -> None:
+    def __init__(self, kernel: LiveKernel, every_s: float) -> None:
         self._stop = kernel.server.root / f"stop-{os.urandom(4).hex()}"
         self._kernel, self.text = kernel, ""
-        self._request = kernel.send(PRINTING.format(stop=str(self._stop)))
+        self._request = kernel.send(PRINTING.format(stop=str(self._stop), every_s=every_s))
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -87,7 +87,8 @@ def open_kernel(sandboxing: LiveServer) -> Iterator[Callable[[], LiveKernel]]:
 def rounds_of(kernels: list[LiveKernel], rounds: int) -> None:
     """Pause and resume all of them at once, so many times, each in the middle of a cell."""
     pids = [kernel.run("import os; x = os.urandom(4); print(os.getpid(), x)") for kernel in kernels]
-    cells = [PrintingCell(kernel) for kernel in kernels]
+    # as many lines a second, however many kernels there are
+    cells = [PrintingCell(kernel, 0.02 * len(kernels)) for kernel in kernels]
     for _ in range(rounds):
         for cell in cells:
             cell.wait_for_more()
