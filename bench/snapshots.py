@@ -64,10 +64,10 @@ def _pause(server: JupyterServer, kernel: Kernel) -> tuple[dict[str, Any], Path]
 def _resume(server: JupyterServer, kernel: Kernel, cell: str) -> float:
     """Seconds from the request to the reply of `cell`, which is sent at once."""
     started = time.perf_counter()
-    server.gkews("POST", f"kernels/{kernel.id}/resume", {})
+    operation = server.gkews("POST", f"kernels/{kernel.id}/resume", {})["id"]
     kernel.run(cell)
     taken = time.perf_counter() - started
-    while server.state(kernel.id)["state"] != "running":
+    while server.gkews("GET", f"operations/{operation}")["finished"] is None:
         time.sleep(0.05)
     if server.state(kernel.id)["provenance"] != "restored":
         raise RuntimeError("the kernel was not restored")
