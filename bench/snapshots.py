@@ -6,6 +6,7 @@ Skips itself, with the reason, where runsc cannot run.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import statistics
@@ -99,9 +100,7 @@ class ByHand:
             _say(process, guest.PAUSE)
             _until(process, guest.PAUSED)
             started = time.perf_counter()
-            options = ["--compression=none"] if self.runsc.version.compression_is_optional else []
-            saving = ["checkpoint", *options, f"--image-path={again}", self.container]
-            subprocess.run(self.runsc.command(*saving), check=True, capture_output=True)
+            asyncio.run(self.runsc.checkpoint(self.container, again))
             process.wait()
             # what `restore` has not removed itself when it ended
             removing = self.runsc.command("delete", "--force", self.container)
