@@ -252,6 +252,8 @@ class KernelSession:
             self.forget_cancelled(order.operation)
             return {"status": "ok", "checkpoint": outcome}
         placed: list[Placed] = []
+        if order.hold and self.launch.in_place:
+            from .checkpoint import in_place  # noqa: F401  # what follows is to be quick
         try:
             summary = self.saves.take(wanted, placed=placed if order.hold else None)
         finally:

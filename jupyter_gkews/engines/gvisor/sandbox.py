@@ -193,9 +193,11 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 def _processes(container: str) -> list[psutil.Process]:
     """runsc's own processes for one container: sandbox and gofer."""
     found = []
-    for process in psutil.process_iter(["cmdline"]):
-        if container in (process.info["cmdline"] or ()):
-            found.append(process)
+    for pid in psutil.pids():
+        # read by ourselves: psutil takes ten times as long, and a pause asks several times
+        with contextlib.suppress(OSError, psutil.Error):
+            if container.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                found.append(psutil.Process(pid))
     return found
 
 
