@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from . import chunks
-from .allocations import is_mallocs, start_of
+from .allocations import is_mallocs, malloc_is_glibcs, start_of
 from .known import KNOWN, identity_of
 from .process_maps import Region
 from .standing import Standing
@@ -84,6 +84,8 @@ def map_in_place(store: CheckpointStore, placed: list[Placed]) -> Mapped:
     libc = _keeping_the_lock()
     if libc is None:
         return Mapped(left=_size(placed), why="this operating system does not tell what is needed")
+    if malloc_is_glibcs():
+        ctypes.CDLL(None).malloc_trim(0)  # what was freed, a model's loading say, is in no image
     plan = _plan(store, placed)
     result = Mapped(plan.mapped, plan.left)
     deadline = time.monotonic() + LIMIT_S
