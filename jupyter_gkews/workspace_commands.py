@@ -81,14 +81,14 @@ def status(options: argparse.Namespace, among: list[Server]) -> None:
     del among
     with _cluster(options) as (cluster, namespace, name):
         from .engines.workspaces.access import AccessReviews
-        from .engines.workspaces.observing import WorkspaceObserver, look
+        from .engines.workspaces.observing import WorkspaceObserver, look, no_such_workspace
         from .engines.workspaces.pausing import Pauses
         from .engines.workspaces.state import read
 
         seen = look(cluster, namespace, name)
         state = read(seen)
         if state.reason == "no_workspace":
-            raise _no_such(namespace, name)
+            raise no_such_workspace(cluster, namespace, name)
         access = AccessReviews(cluster, namespace, name)
         missing = access.missing()
         checks = Pauses(WorkspaceObserver(cluster, namespace, name, access=access)).judge(seen)
@@ -178,10 +178,10 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
 
         def enough(_seen: object, state: WorkspaceState) -> bool:
             told(state)
-            return state.state == str(options.wanted)
+            return state.state == str(options.wanted) or state.reason == "no_workspace"
 
         state = observer.wait(enough, RESUME_S if options.timeout is None else options.timeout)
-        if state is None:
+        if state is None or state.state != options.wanted:
             state = observer.state()
             raise GkewsError(
                 state.reason or "restore_failed",
@@ -229,25 +229,17 @@ def _cluster(options: argparse.Namespace) -> Iterator[tuple[Cluster, str, str]]:
 @contextmanager
 def _followed(options: argparse.Namespace) -> Iterator[tuple[WorkspaceObserver, Pauses]]:
     with _cluster(options) as (cluster, namespace, name):
-        from .engines.workspaces.observing import WorkspaceObserver
+        from .engines.workspaces.observing import WorkspaceObserver, no_such_workspace
         from .engines.workspaces.pausing import Pauses
         from .engines.workspaces.words import WORKSPACES
 
         if cluster.find(WORKSPACES, namespace, name) is None:
-            raise _no_such(namespace, name)
+            raise no_such_workspace(cluster, namespace, name)
         observer = WorkspaceObserver(cluster, namespace, name).start()
         try:
             yield observer, Pauses(observer)
         finally:
             observer.stop()
-
-
-def _no_such(namespace: str, name: str) -> GkewsError:
-    return GkewsError(
-        "no_workspace",
-        f"There is no workspace {namespace}/{name}.",
-        "Nothing was changed. `kubectl get workspaces -A` lists them.",
-    )
 
 
 # -- words -----------------------------------------------------------------------------------

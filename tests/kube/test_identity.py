@@ -14,6 +14,7 @@ from jupyter_gkews.engines.workspaces.access import BELIEVED_S, AccessReviews, n
 from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.identity import find_identity, from_token, where_am_i
+from jupyter_gkews.engines.workspaces.observing import no_such_workspace
 from jupyter_gkews.engines.workspaces.problems import ClusterError
 from jupyter_gkews.engines.workspaces.words import PODS, SNAPSHOTS, WORKSPACES
 from jupyter_gkews.errors import GkewsError
@@ -156,6 +157,28 @@ def test_an_answer_that_is_lost_on_the_way_is_no_answer(asked: Cluster, fake: Fa
     fault = fake.faults.add("reset", method="GET", times=1)
     assert asked.get(WORKSPACES, "default", "ws")["spec"]["displayName"] == "x"
     assert fault.met == 1  # a read is
+
+
+def test_a_proxy_for_the_web_is_not_used_for_the_cluster_of_the_pod(
+    fake: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(admin_of(fake), "default")
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    client = Cluster(in_pod(fake, tmp_path / "account", fake.admin_token))
+    assert client.get(WORKSPACES, "default", "ws")["kind"] == "Workspace"
+    client.close()
+
+
+def test_a_cluster_without_workspaces_is_told_from_a_wrong_name(tmp_path: Path) -> None:
+    bare = FakeCluster(tmp_path / "bare").start()
+    client = Cluster(in_pod(bare, tmp_path / "account", bare.admin_token))
+    assert client.find(WORKSPACES, "default", "ws") is None
+    assert "has no Workspaces" in no_such_workspace(client, "default", "ws").message
+    client.close()
+    bare.stop()
 
 
 def test_a_slow_server_is_given_up_after_our_own_time(

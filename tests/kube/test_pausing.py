@@ -182,6 +182,24 @@ def test_a_pause_that_nobody_turns_into_a_snapshot_is_taken_back_at_once(
     platform.poke()
 
 
+def test_a_request_is_taken_back_although_others_write_meanwhile(
+    pauses: Pauses, platform: Platform, fake: FakeCluster
+) -> None:
+    platform.addon.awake = False
+    platform.nodes.lets_go = False
+    conflict = fake.faults.refuse(
+        409, "Conflict", "the object has been modified", method="PATCH", path=r"/workspaces/ws$",
+        times=3,
+    )  # fmt: skip
+    conflict.skip = 1  # the request itself goes through
+    with pytest.raises(GkewsError, match="was called off"):
+        pauses.request()
+    assert conflict.met == 3
+    assert platform.get()["spec"]["paused"] is False
+    platform.nodes.lets_go = True
+    platform.poke()
+
+
 def test_a_lost_answer_is_looked_up_and_the_request_not_repeated(
     pauses: Pauses, platform: Platform, fake: FakeCluster
 ) -> None:
@@ -332,6 +350,20 @@ def platform_state(platform: Platform, wanted: str) -> None:
     states = (event["object"].get("status", {}).get("state") for event in events)
     assert wanted in states, platform.get()
     events.close()
+
+
+def test_a_workspace_that_is_deleted_meanwhile_ends_the_wait(
+    pauses: Pauses, observer: WorkspaceObserver, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    requested = pauses.request()
+    wait_for(observer, "pausing")
+    platform.admin.delete(platform.workspaces, "ws")
+    with pytest.raises(GkewsError, match="was deleted") as gone:
+        pauses.wait_paused(requested, 20)
+    assert gone.value.reason == "no_workspace"
+    with pytest.raises(GkewsError, match="There is no workspace default/ws") as gone:
+        pauses.request()
 
 
 def test_the_deadline_grows_with_what_is_resident() -> None:

@@ -170,6 +170,22 @@ def test_the_server_may_be_away(
     assert followed.troubles[-1] is None
 
 
+def test_a_watch_that_is_ended_at_once_does_not_hammer_the_server(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    refused = fake.faults.add("end_watch", path="watch=")
+    followed = follow()
+    assert followed.until(lambda: followed.watch.trouble is not None)
+    before = refused.met
+    followed.until(lambda: False, 1.0)
+    assert refused.met - before <= 20  # with the quick pauses of these tests, 0.1 to 0.2 s each
+    fake.faults.lift(refused)
+    pause(admin)
+    assert followed.until(is_paused(followed))
+    assert followed.watch.lists == 1
+
+
 def test_a_silent_connection_is_given_up(
     follow: Callable[..., Followed], admin: Admin, fake: FakeCluster,
     monkeypatch: pytest.MonkeyPatch,

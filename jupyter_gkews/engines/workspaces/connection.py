@@ -79,6 +79,8 @@ class InPod:
         authority = self.account / "ca.crt"
         if authority.is_file():
             found.ssl_ca_cert = str(authority)
+        # the variables of the environment are about the web; the cluster's own address is near
+        found.proxy = None
         # 'authorization' works in every version; 'BearerToken' sends no header in 30.1
         found.api_key["authorization"] = f"Bearer {self.token()}"
         return found

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from ...errors import GkewsError
 from .access import AccessReviews
 from .cluster import Cluster
 from .problems import ClusterError
@@ -80,6 +81,21 @@ def _add_rarely_changed(
         seen.kind = found if isinstance(found, dict) else None
     found = or_hidden("policies", lambda: cluster.find(POLICIES, namespace, policy_of(name)))
     seen.policy = found if isinstance(found, dict) else None
+
+
+def no_such_workspace(cluster: Cluster, namespace: str, name: str) -> GkewsError:
+    """Why there is none: the name is wrong, or the cluster knows no Workspaces at all."""
+    if cluster.serves(WORKSPACES.group, WORKSPACES.version):
+        return GkewsError(
+            "no_workspace",
+            f"There is no workspace {namespace}/{name}.",
+            "Nothing was changed. `kubectl get workspaces -A` lists them.",
+        )
+    return GkewsError(
+        "no_workspace",
+        f"This cluster has no Workspaces ({WORKSPACES.group}/{WORKSPACES.version} is not served).",
+        "Nothing was changed. Is it the right cluster? `kubectl config current-context` tells.",
+    )
 
 
 def newest(pods: Iterable[Json]) -> Json | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import GkewsError
 from .access import need
-from .observing import WorkspaceObserver, look
+from .observing import WorkspaceObserver, look, no_such_workspace
 from .preflight import Check, Facts, check, costs_memory, refuses, risks
 from .problems import ClusterError
 from .seen import Seen
@@ -209,8 +209,7 @@ class Pauses:
             "The snapshot addon did not act on the request: the pod would stop without a snapshot."
         )
         try:
-            self._merge(Seen(found), {"spec": {"paused": False}})
-            seen = look(self._cluster, self.observer.namespace, self.observer.name)
+            seen = self._unpaused(Seen(found))
         except ClusterError as error:
             raise GkewsError(
                 "snapshot_failed",
@@ -230,6 +229,20 @@ class Pauses:
             "addon gke-workspace-snapshot-addon.",
         )
 
+    def _unpaused(self, seen: Seen) -> Seen:
+        """The workspace after `paused` was set back, however often others write meanwhile."""
+        place = (self.observer.namespace, self.observer.name)
+        for turn in range(10):
+            try:
+                self._merge(seen, {"spec": {"paused": False}})
+            except ClusterError as error:
+                if turn == 9 or not (error.conflict or error.maybe_done):
+                    raise
+            seen = look(self._cluster, *place)
+            if not seen.paused:
+                break
+        return seen
+
     def wait_paused(
         self, requested: Requested, seconds: float, progress: Progress | None = None, *,
         abort: bool = True, grace_s: float = GRACE_S,
@@ -245,7 +258,8 @@ class Pauses:
         end = time.monotonic() + seconds
         told = _Teller(progress)
         failed_since: float | None = None
-        self.observer.catch_up(requested.version, seconds)
+        if not self.observer.catch_up(requested.version, seconds):
+            return self._give_up(requested, seconds, abort=abort)
         while True:
             until, news = end, failed_since is None
             if failed_since is not None:
@@ -261,6 +275,8 @@ class Pauses:
                 return state
             if state.state in ("running", "resuming"):
                 raise _called_off(state)
+            if state.state == "unknown":
+                raise _out_of_sight(state)
             if state.reason == "snapshot_failed":
                 failed_since = failed_since or time.monotonic()
                 over = time.monotonic() - failed_since >= grace_s
@@ -283,6 +299,8 @@ class Pauses:
         state = read(seen)
         if state.state == "paused" or _is_back(requested, seen):
             return state
+        if state.state == "unknown":
+            raise _out_of_sight(state)
         if state.state != "pausing":
             raise _called_off(state)
         what = state.message
@@ -374,7 +392,7 @@ class Pauses:
         told = _Teller(progress)
         self.observer.catch_up(requested.version, seconds)
         state = self.observer.wait(
-            lambda _seen, state: told(state) or state.state in ("running", "paused", "pausing"),
+            lambda _, state: told(state) or state.state != "resuming",
             seconds,
         )
         if state is None:
@@ -387,6 +405,8 @@ class Pauses:
                     + (trouble.message if trouble else state.message),
                     state.hint or "It is still on its way up; nothing was called off.",
                 )
+        if state.state == "unknown":
+            raise _out_of_sight(state)
         if state.state != "running":
             raise GkewsError(
                 "cancelled", f"Somebody paused it again: {state.message}", "Nothing was lost."
@@ -408,12 +428,7 @@ class Pauses:
         except ClusterError as error:
             raise error.explain() from error
         if seen.workspace is None:
-            place = f"{self.observer.namespace}/{self.observer.name}"
-            raise GkewsError(
-                "no_workspace",
-                f"There is no workspace {place}.",
-                "Look at the namespace and the name.",
-            )
+            raise no_such_workspace(self._cluster, self.observer.namespace, self.observer.name)
         return seen
 
     def _merge(self, seen: Seen, patch: Json) -> Json:
@@ -463,6 +478,14 @@ def _called_off(state: WorkspaceState) -> GkewsError:
     return GkewsError(
         "cancelled", f"The pause was called off: {state.message}", "Nothing was lost."
     )
+
+
+def _out_of_sight(state: WorkspaceState) -> GkewsError:
+    """Deleted, or no longer to be read, while it was waited for."""
+    gone = state.reason == "no_workspace"
+    message = "The workspace was deleted." if gone else state.message
+    hint = "Kernels' checkpoints stay in their store, if the home volume is kept."
+    return GkewsError(state.reason or "no_workspace", message, hint)
 
 
 def _raced(what: str) -> GkewsError:

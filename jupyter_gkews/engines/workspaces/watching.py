@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -112,6 +113,8 @@ class ObjectWatch:
             self._listed()
 
     def _follow(self) -> None:
+        began, version = time.monotonic(), self._version
+
         def opened(cut: Callable[[], None]) -> None:
             with self._lock:
                 self._cut = cut
@@ -137,6 +140,9 @@ class ObjectWatch:
             self._failures = 0
             if self._stopped.is_set():
                 return
+        if self._version == version and time.monotonic() - began < self._pauses.first:
+            # something between us and the server ends watches at once: do not hammer it
+            raise ClusterError(0, "", "the watch was ended at once", str(self._resource))
 
     def _note(self, found: Json) -> None:
         name, version = name_of(found), str(found["metadata"].get("resourceVersion") or "")

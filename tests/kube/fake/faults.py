@@ -15,7 +15,8 @@ from .status import Refused
 @dataclass
 class Fault:
     """`kind`: black_hole (no answer until lifted), reset (connection reset, nothing done),
-    reset_after (done, but the answer is lost), slow (`seconds`), refuse (`answer`)."""
+    reset_after (done, but the answer is lost), slow (`seconds`), refuse (`answer`), end_watch (an
+    empty watch that ends at once)."""
 
     kind: str
     method: str = ".*"
@@ -24,6 +25,8 @@ class Fault:
     """How many requests it meets; None: until it is lifted."""
     seconds: float = 0.0
     answer: Refused | None = None
+    skip: int = 0
+    """How many requests it lets pass first."""
     met: int = 0
     lifted: threading.Event = field(default_factory=threading.Event)
 
@@ -56,6 +59,9 @@ class Faults:
         with self._lock:
             for fault in self._all:
                 if fault.meets(method, path):
+                    if fault.skip:
+                        fault.skip -= 1
+                        continue
                     fault.met += 1
                     return fault
         return None

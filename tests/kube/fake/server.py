@@ -112,7 +112,9 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no event; anything else is a fault of the fake."""
-        if not isinstance(sys.exc_info()[1], OSError):
+        error = sys.exc_info()[1]
+        gone = isinstance(error, OSError) or "closed file" in str(error)
+        if not gone:
             self.cluster.failures.append(traceback.format_exc())
 
     def cut(self) -> None:
@@ -190,6 +192,9 @@ class _Handler(BaseHTTPRequestHandler):
             return True
         if fault.kind == "slow":
             fault.lifted.wait(fault.seconds)
+        if fault.kind == "end_watch":
+            self._send(200, "")
+            return True
         if fault.answer is not None:
             self._send(fault.answer.code, fault.answer.to_json())
             return True
