@@ -219,8 +219,14 @@ class WorkspaceObserver:
             return self._changed.wait_for(lambda: needed <= self._listed, seconds)
 
     def catch_up(self, version: str, seconds: float) -> bool:
-        """Wait until the watch has seen what an answer with this resourceVersion has said."""
-        return self.wait(lambda seen, _: _reached(seen.workspace, version), seconds) is not None
+        """Wait until the watch has seen what an answer with this resourceVersion has said, or
+        that the Workspace is gone since."""
+
+        def enough(seen: Seen, _: WorkspaceState) -> bool:
+            gone = seen.workspace is None and "see" in self._listed
+            return gone or _reached(seen.workspace, version)
+
+        return self.wait(enough, seconds) is not None
 
     def wait(
         self, enough: Callable[[Seen, WorkspaceState], bool], seconds: float

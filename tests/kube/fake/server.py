@@ -165,6 +165,9 @@ class _Handler(BaseHTTPRequestHandler):
             code, answer = self._answer(user, parts.path.strip("/").split("/"), query, raw)
         except Refused as refused:
             code, answer = refused.code, refused.to_json()
+        except OSError:  # the client is gone, or we have cut it off
+            self.close_connection = True
+            return
         except Exception:  # a fault of the fake itself: the test must see it
             self.cluster.failures.append(traceback.format_exc())
             code, answer = 500, Refused(500, "InternalError", traceback.format_exc()).to_json()
