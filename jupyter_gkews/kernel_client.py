@@ -114,9 +114,17 @@ class KernelClient:
         self._fail_all(_no_longer_managed())
 
     def _died(self) -> GkewsError:
+        how = how_it_ended(self._provisioner.exit_status)
+        if self._provisioner.phase == "resuming":
+            return GkewsError(
+                "kernel_died",
+                f"The kernel died as soon as it had loaded the checkpoint{how}.",
+                "The kernel stays paused and the checkpoint is untouched; resume again, or restore "
+                "it elsewhere.",
+            )
         return GkewsError(
             "kernel_died",
-            f"The kernel died in the middle{how_it_ended(self._provisioner.exit_status)}.",
+            f"The kernel died in the middle{how}.",
             "The server restarts it without variables; earlier checkpoints are kept.",
         )
 
@@ -204,9 +212,12 @@ class KernelClient:
             raise GkewsError.from_json(reply)
         return reply
 
-    async def ping(self, timeout_s: float = CONTROL_TIMEOUT_S) -> dict[str, Any]:
-        """{"busy": bool, "holding": operation id or None}, at once, whatever the kernel does."""
-        return await self._request("control", {"action": ACTION_PING}, timeout_s)
+    async def ping(
+        self, timeout_s: float = CONTROL_TIMEOUT_S, *, channel: str = "control"
+    ) -> dict[str, Any]:
+        """{"busy": bool, "holding": operation id or None}: on the control channel at once, whatever
+        the kernel does; on "shell" when it is ready for cells."""
+        return await self._request(channel, {"action": ACTION_PING}, timeout_s)
 
     async def get_kernel_info(self) -> dict[str, Any]:
         """Content of the kernel_info_reply; kept in `provisioner.kernel_info` for a pause."""

@@ -7,9 +7,7 @@ Never writes to the user's namespace except through a restore.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib.util
-import io
 import os
 import platform
 import sys
@@ -26,6 +24,7 @@ from ..errors import GkewsError
 from . import pure_python
 from .cells import CellIndex
 from .checkpoint import library_state, safetensors_files
+from .checkpoint.file_guard import flush_open_files
 from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,
@@ -147,6 +146,8 @@ class KernelSession:
                 holding = order.operation if order.hold else None
             elif content.get("action") == ACTION_SURVIVES:
                 reply = {"status": "ok", "survives": self.survives()}
+            elif content.get("action") == ACTION_PING:
+                reply = {"status": "ok", "busy": False, "holding": self._holding}
             else:
                 raise GkewsError(
                     "bad_request", f"Unknown action {content.get('action')!r}.", _AS_IT_WAS
@@ -387,16 +388,6 @@ _MODULE_NAMES = frozenset(
 )
 
 
-def flush_open_files() -> None:
-    """Write out what the process's open files hold in memory: SIGKILL would lose it."""
-    for obj in gc.get_objects():
-        # By type first: isinstance() would wake lazy proxies of other packages.
-        if issubclass(type(obj), (io.TextIOBase, io.BufferedIOBase)):
-            with contextlib.suppress(Exception):  # a broken file must not keep us from pausing
-                if not obj.closed and obj.writable():
-                    obj.flush()
-
-
 def held_vram() -> int:
     """Bytes that torch's allocator holds on GPUs (less than the process does: its context is
     not counted); 0 without torch. For servers that cannot ask the driver.
@@ -426,9 +417,10 @@ def start(run_dir: str) -> KernelSession | None:
     known = {key: data[key] for key in Launch.__dataclass_fields__ if key in data}
     launch = Launch(**known, restore=RestoreOrder(**order) if order else None)
     pure_python.install(launch.python_path)
-    from .checkpoint import start_state  # what it imports may come from python_path alone
+    from .checkpoint import start_state, zygote  # what they import may come by python_path
     from .magics import GkewsMagics
 
+    zygote.FOLDER = run_dir
     session = KernelSession(shell, Path(run_dir), launch)
     session.install()
     shell.register_magics(GkewsMagics(shell, session))

@@ -102,7 +102,9 @@ class KernelTalk(Protocol):
         """Let a held kernel map big memory from the store, so that an image need not hold it; all
         files that its processes have mapped then. Raises GkewsError."""
 
-    async def ping(self, timeout_s: float = ...) -> dict[str, Any]: ...  # noqa: D102
+    async def ping(  # noqa: D102
+        self, timeout_s: float = ..., *, channel: str = "control"
+    ) -> dict[str, Any]: ...
 
     async def restored(  # noqa: D102
         self, order: RestoreOrder, launch: str, on_progress: OnProgress

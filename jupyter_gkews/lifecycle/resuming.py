@@ -63,7 +63,10 @@ async def load(
             )
         run.enter("verifying")
         try:
-            await run.unless_stopped(on.talk.ping(), timeout_s=ctx.settings.answer_timeout_s)
+            for channel in ("control", "shell"):  # the main thread, too, has to go on living
+                await run.unless_stopped(
+                    on.talk.ping(channel=channel), timeout_s=ctx.settings.answer_timeout_s
+                )
         except asyncio.TimeoutError:
             raise GkewsError(
                 "kernel_unreachable",

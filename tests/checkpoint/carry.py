@@ -15,7 +15,7 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
-from jupyter_gkews.kernel.checkpoint import start_state
+from jupyter_gkews.kernel.checkpoint import start_state, zygote
 from jupyter_gkews.kernel.checkpoint.restore import restore
 from jupyter_gkews.kernel.checkpoint.save import save
 from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
@@ -62,5 +62,6 @@ def main(what: str, root: str, rows_file: str, out_file: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    zygote.end()
     sys.stdout.flush()
     os._exit(0)  # as a pause does: nothing of the process has a say in it

@@ -11,6 +11,7 @@ from .rows_arrays import ROWS as ARRAYS
 from .rows_caches import ROWS as CACHES
 from .rows_graph import ROWS as GRAPH
 from .rows_memory import ROWS as MEMORY
+from .rows_modules import ROWS as MODULES
 from .rows_process import ROWS as PROCESS
 from .rows_python import ROWS as PYTHON
 from .rows_rebuilt import ROWS as REBUILT
@@ -29,6 +30,7 @@ FAMILIES = {
     "graph": GRAPH,
     "caches": CACHES,
     "memory": MEMORY,
+    "modules": MODULES,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gkews.kernel.checkpoint import zygote
 from jupyter_gkews.kernel.checkpoint.fates import survives
 from jupyter_gkews.kernel.checkpoint.placeholders import Lost, LostVariableError
 from jupyter_gkews.kernel.checkpoint.restore import restore
@@ -158,6 +159,7 @@ def test_temporary_files_and_directories_that_were_swept_away_are_made_again(
     live.pop("f").close()
     live.pop("t").close()
     live.pop("d").cleanup()
+    zygote.end()  # it has a folder for temporary files, too
     assert [each.name for each in tmp_path.iterdir()] == ["store"]
     target = namespace()
     report = restore(target, store, "one")

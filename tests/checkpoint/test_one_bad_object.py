@@ -119,6 +119,8 @@ def test_one_that_never_ends_is_bounded(
 def test_a_module_that_is_gone_loses_only_what_needs_it(
     store: CheckpointStore, namespace: Make, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tmp_path = tmp_path / "site-packages"  # of a package: those of the user's own are recorded
+    tmp_path.mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "soon_gone.py").write_text("class T:\n    pass\ndef f(): pass\n")
     live = namespace(GOOD, "import soon_gone\nt = [soon_gone.T(), good]\nf = soon_gone.f")

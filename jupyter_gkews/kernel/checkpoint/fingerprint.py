@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import hashlib
 import marshal
+import types
 from collections import OrderedDict
 from collections.abc import Iterable
 from types import CodeType
@@ -114,7 +115,7 @@ class Fingerprints:
             self._words.append("lost")
         elif not_compared(obj):
             self._words.append("made by a rebuilder")
-        elif cls is StandIn or number in self._process:
+        elif cls is StandIn or number in self._process or self._is_bound_to_process(obj, cls):
             self._words.append("of the process")
         elif number in self._namespaces:
             self.say("namespace", self._namespaces.index(number))
@@ -126,6 +127,12 @@ class Fingerprints:
                     look.open(self, obj, cls)
             except Exception:  # an object that cannot even be looked at, here or there
                 self.say("unreadable")
+
+    def _is_bound_to_process(self, obj: Any, cls: type) -> bool:
+        """A method of the kernel's own objects, or of what stands in for them in a test load."""
+        if cls is not types.MethodType:
+            return False
+        return type(obj.__self__) is StandIn or id(obj.__self__) in self._process
 
     def _again(self, obj: Any) -> bool:
         """Whether the object was met before (then that is all that is said about it)."""

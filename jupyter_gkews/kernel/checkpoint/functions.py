@@ -57,7 +57,7 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
     """By name where a module holds it; otherwise code, cells and the namespace it lives in."""
     if by_name(func):
         writer.uses_module(func.__module__)
-        return NotImplemented
+        return _named(func)
     if "_torchdynamo_orig_callable" in func.__dict__:
         compiled = reduce_compiled_function(writer, func)
         if compiled is not NotImplemented:
@@ -95,6 +95,15 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
         None,
         rebuild.set_function,
     )
+
+
+def _named(obj: Any) -> Any:
+    """By name: as pickle does it, or from its module, where that is called as if it lay in a
+    package that is not there (one that was loaded from its path)."""
+    name = obj.__module__
+    if name.partition(".")[0] in sys.modules:
+        return NotImplemented
+    return rebuild.attribute, (sys.modules[name], obj.__qualname__)
 
 
 def _annotations(func: types.FunctionType) -> dict[str, Any]:
@@ -164,7 +173,7 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
         rv = cloudpickle._dynamic_class_reduce(cls)  # of a module that a cell has made
     if rv is NotImplemented:
         writer.uses_module(cls.__module__)
-        return rv
+        return _named(cls)
     if len(rv) == 2:
         return rv
     if cls.__module__ == "_ctypes":  # metaclasses without a name to find them by

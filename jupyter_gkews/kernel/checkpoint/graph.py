@@ -37,7 +37,7 @@ from .buffers import Buffers, address_of
 from .deep import DeepPickler, Memo, bounded_recursion
 from .foreign_memory import Owners
 from .placeholders import Loss, Lost
-from .singletons import process_objects
+from .singletons import is_kernels_own, process_objects
 from .watch import Hung, interrupted
 
 Reduced = tuple[Any, ...]
@@ -360,6 +360,8 @@ class GraphWriter(pickle.Pickler):
                 return handler
         if kinds.known_kind(cls):
             return reduction.reduce_known_kind
+        if is_kernels_own(cls):
+            return reduction.reduce_kernels_own
         if tensors.is_parametrized(cls):
             return tensors.reduce_parametrized
         for base in (types.ModuleType, types.FunctionType):

@@ -68,7 +68,29 @@ def judge(
     if not wanting and verdict.lenient:
         manifest.lenient = 1
         _take_failures(manifest, verdict.failed)
+    if not wanting:
+        _take_held(manifest, verdict)
     return wanting
+
+
+def _take_held(manifest: Manifest, verdict: Verdict) -> None:
+    """Code of the user's that changes files when it is loaded: a resume holds that back as well,
+    or does not import it."""
+    modules = manifest.state.get("modules", {})
+    for subject, reason in verdict.held:
+        if subject.startswith("module ") and subject[7:] not in modules:
+            continue  # of an earlier save
+        manifest.process.append({"what": subject, "fate": "rebuilt", "reason": reason})
+        manifest.rebuilt.append({"name": subject, "reason": reason, "cell": None})
+    own = [name for name in verdict.unwritable if name in modules]
+    if own:
+        manifest.state["held_imports"] = own
+    for name in own:
+        reason = (
+            "its import changes files, and that could not be held back: a resume does not import it"
+        )
+        manifest.process.append({"what": f"module {name}", "fate": "lost", "reason": reason})
+        manifest.lost.append({"name": f"module {name}", "reason": reason, "cell": None})
 
 
 CHANGING = "it was changing while it was saved: a state of that time is kept"
@@ -98,9 +120,10 @@ def _take_failures(manifest: Manifest, failed: list[dict[str, Any]]) -> None:
             row.update(fate="rebuilt", reason=f"{row['reason']}; {note}" if row["reason"] else note)
         if lost["name"] not in {known["name"] for known in manifest.lost}:
             manifest.lost.append(lost)
+    others = [row for row in manifest.rebuilt if row["name"] not in rows]
     manifest.rebuilt = [
         {"name": row["name"], "reason": row["reason"], "cell": row["cell"]}
         for row in manifest.variables
         if row["fate"] == "rebuilt"
-    ]
+    ] + others
     manifest.kept = sum(row["fate"] == "kept" for row in manifest.variables)

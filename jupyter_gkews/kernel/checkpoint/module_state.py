@@ -10,6 +10,8 @@ import collections
 import enum
 import hashlib
 import importlib
+import importlib.util
+import marshal
 import os
 import types
 import weakref
@@ -177,7 +179,8 @@ def digest_of(path: str) -> str:
 
 
 def was_edited(module: types.ModuleType, path: str) -> bool:
-    """Whether the file holds other code than the module that was imported from it."""
+    """Whether the file holds other code than the module that was imported from it: by its
+    functions, and by the bytecode that the import has left beside it."""
     try:
         if not path.endswith(".py") or os.stat(path).st_size > _BIGGEST_SOURCE:
             return False
@@ -188,11 +191,32 @@ def was_edited(module: types.ModuleType, path: str) -> bool:
     except (OSError, ValueError):
         return False
     written = set(_codes(tree))
-    return any(
+    if any(
         _essence(function.__code__) not in written
         for function in _functions_of(module)
         if function.__code__.co_filename == path
-    )
+    ):
+        return True
+    imported = _imported_code(module, path)
+    return imported is not None and set(_codes(imported)) != written
+
+
+def _imported_code(module: types.ModuleType, path: str) -> types.CodeType | None:
+    """What was compiled when the file was imported last, if that was another file than now."""
+    try:
+        with open(str(vars(module).get("__cached__")), "rb") as file:
+            data = file.read()
+        seen = os.stat(path)
+        if data[:4] != importlib.util.MAGIC_NUMBER or data[4:8] != b"\0\0\0\0":
+            return None
+        if data[8:16] == b"".join(
+            (int(each) & 0xFFFFFFFF).to_bytes(4, "little") for each in (seen.st_mtime, seen.st_size)
+        ):
+            return None
+        code = marshal.loads(data[16:])
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
+    return code if type(code) is types.CodeType else None
 
 
 def _functions_of(module: types.ModuleType) -> Iterator[types.FunctionType]:

@@ -19,6 +19,7 @@ from . import (
     interpreter_state,
     library_state,
     module_state,
+    own_imports,
     patches,
     patching,
     random_state,
@@ -61,7 +62,8 @@ _LOOK_THROUGH = 500_000
 class Captured:
     """`state` goes into the manifest, `objects` into the graph, `rows` are for `survives`;
     `modules` must be imported before all that is put back. `labels`: for each of `objects`, what
-    it holds by names that a user knows, to tell losses by."""
+    it holds by names that a user knows, to tell losses by; `edited`: (what, why) of modules that
+    come back with other code."""
 
     state: dict[str, Any] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class Captured:
     open_files: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     labels: dict[str, dict[str, Any]] = field(default_factory=dict)
+    edited: list[tuple[str, str]] = field(default_factory=list)
 
     def row(self, what: str, fate: str, reason: str | None = None) -> None:
         """Add a row of `survives`: fate "kept", "rebuilt" or "lost"."""
@@ -81,6 +84,8 @@ class Captured:
         for name, notes in got.process_notes.items():
             for note in notes:
                 self.row(name, "rebuilt", note)
+        for name, text in self.edited:
+            got.rebuilt.append({"name": name, "reason": text, "cell": None})
         if not got.losses:
             return
         # Loss by loss, as a variable may hold the same object, and have told of it.
@@ -201,19 +206,20 @@ def _modules(got: Captured, user_ns: dict[str, Any], sources: list[str]) -> None
         got.labels["modules made by cells"] = dict(made)
         got.row("modules made by cells", "kept", ", ".join(made))
     own = user_modules.own_modules()
+    got.state["modules"] = own_imports.record(own)
     for name, module in own.items():
         state = module_state.take(name, module)
         got.objects[f"module {name}"] = state.to_graph()
         got.labels[f"module {name}"] = state.labels()
         got.modules.append(name)
         told = ", ".join(state.told())
-        got.row(
-            f"module {name}",
-            "rebuilt" if module_state.was_edited(module, state.file) else "kept",
-            f"{state.file} was edited after its import: a resume imports what it holds then"
-            if module_state.was_edited(module, state.file)
-            else (f"imported again, then as it was: {told}" if told else "imported again"),
-        )
+        if module_state.was_edited(module, state.file):
+            text = f"{state.file} was edited after its import: a resume runs what it holds then"
+            got.edited.append((f"module {name}", text))
+            got.row(f"module {name}", "rebuilt", text)
+            continue
+        text = f"imported again, then as it was: {told}" if told else "imported again"
+        got.row(f"module {name}", "kept", text)
     changed = patches.take(user_ns, sources, {**own, **made})
     if changed.to_graph():
         got.objects["changes of libraries"] = changed.to_graph()

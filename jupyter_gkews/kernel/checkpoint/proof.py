@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ...errors import GkewsError
-from . import headroom, proved, zygote
+from . import headroom, own_imports, proved, user_modules, zygote
 from .fingerprint import Fingerprints, differing
 from .places import of_layout
 from .readback import read_back
@@ -44,12 +44,15 @@ AGAIN_S = 10.0
 class Verdict:
     """What a test load found. `differs`: positions of names that did not come back equal;
     `failed`: objects that did not load ({"name", "path", "what", "reason"}); `died_at`: position
-    of the name at which the process ended; `lenient`: as in the manifest."""
+    of the name at which the process ended; `lenient`: as in the manifest; `held`: [whose, what] of
+    code that wanted to change files; `unwritable`: modules that cannot be imported without."""
 
     differs: list[int] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     lenient: bool = False
     died_at: int | None = None
+    held: list[list[str]] = field(default_factory=list)
+    unwritable: list[str] = field(default_factory=list)
 
 
 class Proof:
@@ -67,6 +70,7 @@ class Proof:
         self._store = store
         self._zygote: zygote.Zygote | None = None
         self._modules: list[str] = []
+        self._own: dict[str, dict[str, Any]] = {}
         self._expected: list[list[Any]] = []
         self._look_again: Callable[[Callable[[], bool]], list[list[Any]]] | None = None
         self._unseen: list[int] = []
@@ -81,7 +85,8 @@ class Proof:
             # One that is kept has its memory already.
             self._step_down(_PROCESS + _PER_MODULE * len(sys.modules))
         if self.how == "scratch":
-            self._zygote = zygote.take(modules)
+            self._own = own_imports.record(user_modules.own_modules())
+            self._zygote = zygote.take(modules, self._own)
 
     def _step_down(self, need: int) -> None:
         """Read back instead, if a test load would not find `need` bytes."""
@@ -210,7 +215,7 @@ class Proof:
             "unseen": self._unseen,
         }
         killed = headroom.killed_for_memory()
-        process = self._zygote or zygote.take(self._modules)
+        process = self._zygote or zygote.take(self._modules, self._own)
         self._zygote = process
         read, answer, alone = -1, None, False
         process.say(order)
@@ -243,7 +248,7 @@ class Proof:
             self._zygote = None
         elif "imported" in answer:
             self._modules += [name for name in answer["imported"] if name not in self._modules]
-            process.say({"import": answer["imported"]})
+            process.say({"import": answer["imported"], "own": self._own})
         if "error" in answer:
             error = GkewsError.from_json(answer["error"])
             raise _failed(f"A test load of the checkpoint failed: {error.message}")
@@ -251,7 +256,13 @@ class Proof:
         if len(found) != len(self._expected):
             raise _failed("A test load of the checkpoint found other names than were saved")
         differs = differing(self._expected, found)
-        return Verdict(differs, answer["failed"], bool(answer["lenient"] or answer["failed"]))
+        return Verdict(
+            differs,
+            answer["failed"],
+            bool(answer["lenient"] or answer["failed"]),
+            held=answer["held"],
+            unwritable=answer["unwritable"],
+        )
 
     def _close_unless_good(self, process: zygote.Zygote) -> None:
         if not process.good():

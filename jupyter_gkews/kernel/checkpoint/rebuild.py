@@ -17,7 +17,7 @@ import types
 import weakref
 from typing import Any, NoReturn
 
-from . import bytecode
+from . import bytecode, file_guard
 from .placeholders import Loss, Lost
 
 #: Names that older checkpoints look for here -> the module of rebuilders/ that has them now.
@@ -102,7 +102,7 @@ def attribute(owner: Any, path: str) -> Any:
     """`owner.a.b` for the path "a.b"."""
     for name in path.split("."):
         owner = getattr(owner, name)
-    return owner
+    return file_guard.real(owner)
 
 
 def shell() -> Any:

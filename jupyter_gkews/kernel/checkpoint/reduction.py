@@ -20,7 +20,7 @@ from cloudpickle import cloudpickle
 
 from . import kinds, rebuild
 from .buffers import address_of
-from .placeholders import Lost, loss_of
+from .placeholders import Loss, Lost, loss_of
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -94,6 +94,12 @@ def reduce_answering(writer: GraphWriter, obj: Any) -> Any:
 def reduce_guarded(writer: GraphWriter, obj: Any) -> Any:
     """What the object's own reduce says, or a placeholder."""
     return writer.guarded(obj)
+
+
+def reduce_kernels_own(writer: GraphWriter, obj: Any) -> Reduced:
+    """A part of ipykernel that the new kernel has no equal of: never copied over its own."""
+    what = f"a {type(obj).__module__}.{type(obj).__qualname__}"
+    return writer.lost_leaf(obj, Loss(what, "it belongs to the process of the kernel"))
 
 
 def reduce_known_kind(writer: GraphWriter, obj: Any) -> Any:

@@ -7,17 +7,14 @@ bound unless everything was read. It never writes to the store or to the user's 
 from __future__ import annotations
 
 import datetime
-import importlib
-import sys
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import chunks, devices, process_state, rebuild
+from . import chunks, devices, own_imports, process_state, rebuild
 from .compression import check_codec
 from .known import KNOWN
 from .manifest import Manifest
@@ -28,6 +25,7 @@ from .places import Places
 from .reading import GraphReader
 from .references import missing, problems
 from .store import CheckpointStore
+from .surroundings import surrounded
 
 Progress = Callable[[str, int, int], None]
 
@@ -38,7 +36,8 @@ _LOOK_THROUGH = 3_000_000
 class RestoreReport:
     """How a restore ended. `lost` and the details are rows {"name", "reason", "cell"}; `seconds`
     by step; `extras` the objects that were saved as extras; `values` by position in the
-    manifest; `lenient` whether some object failed to load; `places` where the memory lies."""
+    manifest; `lenient` whether some object failed to load; `unimported` modules, and why; `places`
+    where the memory lies."""
 
     checkpoint: str
     extras: dict[str, Any] = field(default_factory=dict)
@@ -51,6 +50,7 @@ class RestoreReport:
     values: list[Any] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     lenient: bool = False
+    unimported: dict[str, BaseException] = field(default_factory=dict)
     places: Callable[[set[int]], Places] = lambda _: Places()
 
 
@@ -96,65 +96,70 @@ def restore(
         wrong = problems(manifest.referenced(), look=False)
         if wrong:
             raise missing(checkpoint, wrong)
-    with (
-        store.loading(),
-        CheckpointMemory(
-            store, manifest, verify, trusted, strict=dry, accept_missing=accept_missing
-        ) as memory,
-        ExitStack() as stack,
-    ):
-        clock.lap(report.seconds, "opening")
-        report.process += process_state.apply_paths(manifest.state)
-        tell("importing", 0, memory.bytes_total)
-        import_modules(manifest.modules)
-        memory.imports_done()
-        for filename, text in manifest.state.get("sources", {}).items():
-            rebuild.source(filename, text)
-        report.process += process_state.apply_before_loading(manifest.state)
-        clock.lap(report.seconds, "importing")
-        needed = devices.needs(manifest)
-        if dry:
-            placement = devices.Placement(dict.fromkeys(needed, "cpu"))
-        else:
-            placement = devices.place(needed, on_missing_gpu, wait_s=gpu_wait_s, tell=tell)
-        clock.lap(report.seconds, devices.WAITING)
-        tell("reading", memory.bytes_done, memory.bytes_total)
-        uploads = stack.enter_context(devices.Uploads(memory, manifest, placement))
-        reader = GraphReader(
-            graph,
-            manifest,
-            memory,
-            user_ns,
-            placement=placement,
-            uploads=uploads,
-            dry=dry,
-            when=_local(manifest.created),
-        )
-        try:
-            found = reader.read(lambda done, total: tell("rebuilding", done, total))
-            clock.lap(report.seconds, "rebuilding")
-            memory.check_all()
-        except (GkewsError, KeyboardInterrupt, MemoryError):
-            reader.undo()
-            raise
-        except BaseException as error:
-            reader.undo()
-            raise GkewsError(
-                "restore_failed",
-                f"Checkpoint {checkpoint} could not be loaded: {error}.",
-                "Nothing was bound and the checkpoint is unchanged. Try it in a kernel with the "
-                f"environment that made it (Python {manifest.environment.get('python')}).",
-            ) from error
-        if not dry:
-            for address, _, chunk in memory.ranges():
-                KNOWN.remember(address, chunk)
-                KNOWN.vouch(chunk.name, memory.identities.get(chunk.name))
-        clock.lap(report.seconds, "verifying")
-        report.places = memory.places
-    report.values = [found[str(i)] for i in range(len(manifest.names))]
-    report.lenient = reader.lenient
-    _bind(user_ns, manifest, report, dry)
+    with surrounded(manifest, dry=dry) as around:
+        with (
+            store.loading(),
+            CheckpointMemory(
+                store, manifest, verify, trusted, strict=dry, accept_missing=accept_missing
+            ) as memory,
+            ExitStack() as stack,
+        ):
+            clock.lap(report.seconds, "opening")
+            report.process += process_state.apply_paths(manifest.state)
+            tell("importing", 0, memory.bytes_total)
+            report.unimported = own_imports.import_modules(manifest.modules)
+            around.imports_done()
+            memory.imports_done()
+            for filename, text in manifest.state.get("sources", {}).items():
+                rebuild.source(filename, text)
+            report.process += process_state.apply_before_loading(manifest.state)
+            clock.lap(report.seconds, "importing")
+            needed = devices.needs(manifest)
+            if dry:
+                placement = devices.Placement(dict.fromkeys(needed, "cpu"))
+            else:
+                placement = devices.place(needed, on_missing_gpu, wait_s=gpu_wait_s, tell=tell)
+            clock.lap(report.seconds, devices.WAITING)
+            tell("reading", memory.bytes_done, memory.bytes_total)
+            uploads = stack.enter_context(devices.Uploads(memory, manifest, placement))
+            reader = GraphReader(
+                graph,
+                manifest,
+                memory,
+                user_ns,
+                placement=placement,
+                uploads=uploads,
+                dry=dry,
+                when=_local(manifest.created),
+            )
+            try:
+                found = reader.read(lambda done, total: tell("rebuilding", done, total))
+                clock.lap(report.seconds, "rebuilding")
+                memory.check_all()
+            except (GkewsError, KeyboardInterrupt, MemoryError):
+                reader.undo()
+                raise
+            except BaseException as error:
+                reader.undo()
+                raise GkewsError(
+                    "restore_failed",
+                    f"Checkpoint {checkpoint} could not be loaded: {error}.",
+                    "Nothing was bound and the checkpoint is unchanged. Try it in a kernel with "
+                    "the environment that made it (Python "
+                    f"{manifest.environment.get('python')}).",
+                ) from error
+            if not dry:
+                for address, _, chunk in memory.ranges():
+                    KNOWN.remember(address, chunk)
+                    KNOWN.vouch(chunk.name, memory.identities.get(chunk.name))
+            clock.lap(report.seconds, "verifying")
+            report.places = memory.places
+        report.values = [found[str(i)] for i in range(len(manifest.names))]
+        report.lenient = reader.lenient
+        _bind(user_ns, manifest, report, dry)
     _account(manifest, reader, report, user_ns)
+    report.rebuilt_details += around.told()
+    report.rebuilt = len(report.rebuilt_details)
     return report
 
 
@@ -181,22 +186,6 @@ def check_graph(path: Path, manifest: Manifest) -> None:
         f"Checkpoint {manifest.id} is damaged: its graph {what}.",
         "Nothing was loaded and nothing was changed.",
     )
-
-
-def import_modules(names: Iterable[str]) -> list[str]:
-    """Import what can be imported, in order; returns the names that cannot."""
-    missing = []
-    for name in names:
-        if name in sys.modules:
-            continue
-        try:
-            importlib.import_module(name)
-        except (KeyboardInterrupt, MemoryError):
-            raise
-        except BaseException:
-            # What needs it is lost when it is met, with this import's own error as the reason.
-            missing.append(name)
-    return missing
 
 
 def _bind(user_ns: dict[str, Any], manifest: Manifest, report: RestoreReport, dry: bool) -> None:

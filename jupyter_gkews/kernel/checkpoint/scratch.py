@@ -1,8 +1,9 @@
 """The scratch process: loads a checkpoint before the kernel that made it may end.
 
-Run by zygote.py with the kernel's interpreter, as a file: `python scratch.py <fd in> <fd out>`.
-It imports, and forks a child for each load, which answers in JSON lines. It touches no file of
-the user's, uses no GPU, and ends when the kernel does.
+Run by zygote.py with the kernel's interpreter, as a file: `python scratch.py <fd in> <fd out>
+<folder>`. It imports, and forks a child for each load, which answers in JSON lines. It changes no
+file but in its folder, whatever it imports (landlock.py, file_guard.py), runs nothing at its end,
+uses no GPU, and ends when the kernel does.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def load_package() -> None:
     spec.loader.exec_module(module)
 
 
-def main(fd_in: int, fd_out: int) -> None:
-    """Serve orders until the other end closes, or nothing was asked for some minutes."""
+def main(fd_in: int, fd_out: int, folder: str) -> None:
+    """Serve orders until the other end closes, or nothing was asked for some minutes. Writes in
+    `folder` alone."""
     orders = Orders(fd_in)
     say = Voice(fd_out)
     first = orders.next(None)
@@ -49,13 +51,15 @@ def main(fd_in: int, fd_out: int) -> None:
         return
     sys.path[:] = first["sys_path"]
     load_package()
+    guard = take_rights(folder)
     from jupyter_gkews.kernel import pure_python
 
     pure_python.install(first["pure_python"])
-    from jupyter_gkews.kernel.checkpoint import restore as restoring
+    from jupyter_gkews.kernel.checkpoint import own_imports
     from jupyter_gkews.kernel.checkpoint.module_files import signatures
 
-    restoring.import_modules(first["modules"])
+    with own_imports.found_again(first["own"]):
+        refused = own_imports.import_modules(first["modules"])
     seen = signatures()
     say({"ready": True})
     parent = os.getppid()
@@ -69,7 +73,8 @@ def main(fd_in: int, fd_out: int) -> None:
                 return
             continue
         if "import" in order:
-            restoring.import_modules(order["import"])
+            with own_imports.found_again(order["own"]):
+                refused.update(own_imports.import_modules(order["import"]))
             seen.update({k: v for k, v in signatures().items() if k not in seen})
             continue
         changed = next((name for name, found in signatures(seen).items() if seen[name] != found), 0)
@@ -77,12 +82,29 @@ def main(fd_in: int, fd_out: int) -> None:
             say({"stale": f"{changed} has changed"})
             continue
         order["borrowed"] = first["borrowed"]
+        order["guard"], order["refused"] = guard, refused
         if not _may_fork():
             say({"alone": True})
             say(answer_to(order, say))
             continue
         _in_a_child(order, orders, say)
         asked = time.monotonic()
+
+
+def take_rights(folder: str) -> Any:
+    """Leave this process no file to change but those in `folder`, its place for temporary ones.
+    Returns the file_guard.FileGuard that is in force."""
+    import tempfile
+
+    from jupyter_gkews.kernel.checkpoint import file_guard, landlock
+
+    tempfile.tempdir = folder
+    sys.dont_write_bytecode = True
+    # /dev/shm: memory that processes share, by names of their own
+    landlock.restrict([folder, "/dev/shm"], ["/dev/null"])
+    guard = file_guard.FileGuard(folder)
+    _LOADED.append(file_guard.put_in_force(guard))
+    return guard
 
 
 class Orders:
@@ -176,10 +198,13 @@ def _die_with_parent() -> None:
 
 
 def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
-    """Load one checkpoint dry; {"fingerprints", "failed", "lenient", "imported"} or
-    {"error"}."""
+    """Load one checkpoint dry; {"fingerprints", "failed", "lenient", "imported", "held",
+    "unwritable"} or {"error"}. "held": [who, what] of code of the user's that wanted to change
+    files; "unwritable": modules that could not be imported for it."""
     from jupyter_gkews.errors import GkewsError
+    from jupyter_gkews.kernel.checkpoint.file_guard import told
     from jupyter_gkews.kernel.checkpoint.fingerprint import Fingerprints
+    from jupyter_gkews.kernel.checkpoint.own_imports import refused_to_write
     from jupyter_gkews.kernel.checkpoint.restore import restore
     from jupyter_gkews.kernel.checkpoint.staging import StagedStore
 
@@ -211,6 +236,7 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
     except GkewsError as error:
         return {"error": error.to_json()}
     _LOADED.append((main_module, report))
+    refused = {**order["refused"], **report.unimported}
     prints = Fingerprints(vars(main_module), places=report.places(set(order["unseen"])))
     found = [prints.of(value, limit) for value, limit in zip(report.values, order["limits"])]
     return {
@@ -218,10 +244,17 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
         "failed": report.failed,
         "lenient": report.lenient,
         "imported": [name for name in sys.modules if name not in before],
+        "held": list(told(order["guard"].noted()).items()),
+        "unwritable": [name for name, error in refused.items() if refused_to_write(error)],
     }
 
 
 if __name__ == "__main__":
     # What imported code prints must not get between the answers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    try:
+        main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    except BaseException as failure:
+        os.write(2, f"{type(failure).__name__}: {failure}\n".encode("utf-8", "replace"))
+        os._exit(1)
+    os._exit(0)  # what imported modules have registered for the end is not for this process

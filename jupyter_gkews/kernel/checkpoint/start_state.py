@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import interpreter_state, library_state, patches, shell_state, user_modules
+from . import interpreter_state, library_state, patches, shell_state, singletons, user_modules
 
 
 def _path() -> list[str]:
@@ -28,4 +28,5 @@ def note_start(shell: Any = None) -> None:
     user_modules.note_start()
     patches.note_start()
     if shell is not None:
+        singletons.note_start()
         shell_state.note_start(shell)

@@ -51,7 +51,8 @@ def _libraries() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _is_library_file(path: str) -> bool:
+def is_library_file(path: str) -> bool:
+    """Whether a file of code belongs to Python or to an installed package."""
     if not os.path.isabs(path):
         return True  # frozen, or a name that is no file
     parts = path.replace("\\", "/").split("/")
@@ -72,7 +73,7 @@ def own_modules() -> dict[str, types.ModuleType]:
         path = namespace.get("__file__")
         if not isinstance(path, str) or namespace.get("__name__") != name:
             continue
-        if not _is_library_file(path):
+        if not is_library_file(path):
             found[name] = module
     sizes = Counter(name.split(".")[0] for name in found)
     return {name: m for name, m in found.items() if sizes[name.split(".")[0]] <= _MOST_MODULES}

@@ -11,11 +11,13 @@ import atexit
 import contextlib
 import os
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Callable
 
@@ -31,6 +33,9 @@ IDLE_S = 300.0
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
+#: Where each has a folder to write to, the only one; that for temporary files if None. Whoever
+#: ends this process by force removes it.
+FOLDER: str | None = None
 #: The scratch processes of this kernel: children that are not the user's.
 PIDS: set[int] = set()
 
@@ -50,22 +55,24 @@ def _surroundings() -> dict[str, Any]:
 
 
 class Zygote:
-    """One scratch process: imports `modules` at once, then answers orders (scratch.py)."""
+    """One scratch process: imports `modules` at once, then answers orders (scratch.py). `own`: what
+    is recorded of those that are the user's (own_imports.py)."""
 
-    def __init__(self, modules: list[str]) -> None:
+    def __init__(self, modules: list[str], own: Mapping[str, Any] | None = None) -> None:
         self.made_for = _surroundings()
         self.kernel = os.getpid()
         script = Path(__file__).with_name("scratch.py")
         their_in, self._out = os.pipe()
         self._in, their_out = os.pipe()
         environ = dict(self.made_for["environ"])
+        self._folder = tempfile.mkdtemp(prefix="gkews-scratch-", dir=FOLDER)
         borrowed = [name for name in _ONE_THREAD if name not in environ]
         environ.update(dict.fromkeys(borrowed, "1"))
         environ.update({"CUDA_VISIBLE_DEVICES": "", "JUPYTER_GKEWS_SCRATCH": "1"})
         environ.pop("PYTHONSTARTUP", None)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, str(script), str(their_in), str(their_out)],
+                [sys.executable, str(script), str(their_in), str(their_out), self._folder],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -76,6 +83,7 @@ class Zygote:
         except OSError:
             os.close(self._out)
             os.close(self._in)
+            os.rmdir(self._folder)
             raise
         finally:
             os.close(their_in)
@@ -88,7 +96,9 @@ class Zygote:
         self._errors = b""
         paths = self.made_for["sys_path"]
         first = {"sys_path": paths, "pure_python": self.made_for["pure_python"]}
-        self.say({**first, "borrowed": borrowed, "modules": modules, "idle_s": IDLE_S})
+        self.say(
+            {**first, "borrowed": borrowed, "modules": modules, "own": own or {}, "idle_s": IDLE_S}
+        )
 
     def good(self) -> bool:
         """Whether it lives, and a new process would import the same."""
@@ -164,6 +174,7 @@ class Zygote:
                 os.killpg(self.pid, 9)
         self.status = self._process.wait()
         PIDS.discard(self.pid)
+        shutil.rmtree(self._folder, ignore_errors=True)
         if self._process.stderr is not None:
             self._process.stderr.close()
 
@@ -172,7 +183,7 @@ _kept: Zygote | None = None
 _lock = threading.Lock()
 
 
-def take(modules: list[str]) -> Zygote:
+def take(modules: list[str], own: Mapping[str, Any]) -> Zygote:
     """The process that was kept, if it is still good; else a new one, which begins to import."""
     global _kept
     with _lock:
@@ -181,7 +192,7 @@ def take(modules: list[str]) -> Zygote:
         if found.good():
             return found
         found.close()
-    return Zygote(modules)
+    return Zygote(modules, own)
 
 
 def keep(zygote: Zygote) -> None:

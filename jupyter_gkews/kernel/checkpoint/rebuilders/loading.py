@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Protocol
 
 from ....errors import GkewsError
+from .. import file_guard
 from ..placeholders import Lost, loss_of
 from ..singletons import StandIn
 from ..watch import Hung, interrupted
@@ -88,7 +89,11 @@ def make_again(rebuilder: Rebuilder, description: Any, what: str) -> Any:
     if isinstance(rebuilder, Lost):
         return load.fail(what, f"its rebuilder is not here: {loss_of(rebuilder).reason}")
     try:
-        made = rebuilder.rehearse(description) if load.dry else rebuilder.make(description)
+        if load.dry:
+            made = rebuilder.rehearse(description)
+        else:
+            with file_guard.trusted():
+                made = rebuilder.make(description)
     except CannotKeepError as refusal:
         return load.fail(refusal.loss.what, refusal.loss.reason)
     except (Hung, Exception, SystemExit, KeyboardInterrupt) as error:
@@ -104,7 +109,8 @@ def fill_again(made: Any, how: tuple[Rebuilder, Any, str]) -> None:
     if isinstance(made, (Lost, StandIn)) or isinstance(rebuilder, Lost):
         return
     try:
-        rebuilder.fill(made, contents)
+        with file_guard.trusted():
+            rebuilder.fill(made, contents)
     except (Hung, Exception, SystemExit, KeyboardInterrupt) as error:
         loading().note(f"{what} came back without its contents: {_reason(error)}")
 

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..file_guard import trusted
 from ..placeholders import Lost
 from . import contents
 from .interface import CannotKeepError, Handler, Reduced
@@ -217,7 +218,8 @@ def temporary_directory(
             _fill(path, inside)
         except OSError as error:
             finalizer.detach()
-            shutil.rmtree(path, ignore_errors=True)
+            with trusted():
+                shutil.rmtree(path, ignore_errors=True)
             return load.fail("a temporary directory", f"{path} cannot be made: {error.strerror}")
     return made
 
