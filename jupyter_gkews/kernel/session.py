@@ -316,7 +316,10 @@ class KernelSession:
         """The names in the namespace that IPython put there and the user has not bound anew."""
         user_ns, hidden = self.shell.user_ns, self.shell.user_ns_hidden
         untouched = [n for n, value in hidden.items() if n in user_ns and user_ns[n] is value]
-        return frozenset(untouched) | _MODULE_NAMES.intersection(user_ns)
+        own = _MODULE_NAMES.intersection(user_ns)
+        if user_ns.get("__name__") != "__main__":  # a cell has set it
+            own -= {"__name__"}
+        return frozenset(untouched) | own
 
     def cell_of(self, name: str) -> int | None:
         """The number of the last cell that bound `name`, or None."""

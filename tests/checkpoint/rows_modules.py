@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jupyter_gkews.kernel.checkpoint import landlock
+
 _BEGIN = """
 import os, sys, pathlib
 if os.getcwd() not in sys.path:
@@ -241,4 +243,56 @@ assert real_open is io.open and builtins.open is counted and opener.func is io.o
 assert type(real_open) is type(len) and real_remove is os.remove and connect is sqlite3.connect
 builtins.open = real_open""",
     },
+    "entries_of_sys_modules": {
+        "setup": """
+import sys, types
+class Config(types.ModuleType):
+    base = 20
+    @property
+    def now(self): return self.base + self.offset
+conf_made = Config('conf_made', 'doc'); conf_made.offset = 2
+sys.modules['conf_made'] = conf_made
+sys.modules['plain_made'] = types.SimpleNamespace(x=3)
+def use():
+    import conf_made as c, plain_made as p
+    return c.now, p.x""",
+        "check": """
+assert use() == (22, 3) and type(conf_made) is Config and conf_made.__doc__ == 'doc'
+import conf_made as again
+assert again is conf_made""",
+    },
+    "class_of_a_module_with_a_class_of_a_cell": {
+        "setup": _BEGIN
+        + """
+write('guarded_conf.py', 'class Base: pass\n')
+# %%
+import guarded_conf
+class Mine: k = 5
+guarded_conf.Base.extra = Mine""",
+        "check": """
+assert guarded_conf.Base.extra is Mine and guarded_conf.Base.extra.k == 5""",
+    },
+    "settings_of_the_standard_library": {
+        "setup": """
+import mimetypes, logging, sys
+mimetypes.add_type('text/x-mine', '.mine'); mimetypes.add_type('text/x-loose', '.loose', False)
+logging.addLevelName(25, 'NOTICE'); logging.disable(logging.DEBUG)
+sys.ps1 = 'mine> '""",
+        "check": """
+import mimetypes, logging, sys
+assert mimetypes.guess_type('a.mine')[0] == 'text/x-mine'
+assert mimetypes.guess_type('a.loose', strict=False)[0] == 'text/x-loose'
+assert logging.getLevelName(25) == 'NOTICE' and logging.root.manager.disable == logging.DEBUG
+assert sys.ps1 == 'mine> '
+logging.disable(logging.NOTSET); del sys.ps1""",
+    },
+    "names_that_a_cell_gives_itself": {
+        "setup": """
+__file__ = '/x/nb.py'
+def where(): return __file__""",
+        "check": """
+assert __file__ == '/x/nb.py' and where() == '/x/nb.py'""",
+    },
 }
+if not landlock.version():  # only Linux's Landlock holds native code back
+    del ROWS["module_that_writes_natively"]

@@ -136,8 +136,17 @@ def variables(user_ns: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, A
     return {
         name: value
         for name, value in list(user_ns.items())
-        if name not in hidden and name not in PYTHONS_OWN and not _DYNAMO.match(name)
+        if name not in hidden
+        and (name not in PYTHONS_OWN or is_set_by_a_cell(name, value))
+        and not _DYNAMO.match(name)
     }
+
+
+def is_set_by_a_cell(name: str, value: Any) -> bool:
+    """Whether one of Python's own names has a value that no kernel gives it."""
+    if name == "__name__":
+        return type(value) is str and value != "__main__"
+    return name == "__file__" and type(value) is str
 
 
 def collect(

@@ -224,6 +224,8 @@ def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:
         return rebuild.main_module, (writer.user_ns,)
     if sys.modules.get(name) is module and is_made_module(module):
         state = {k: v for k, v in vars(module).items() if k not in _NO_STATE}
+        if type(module).__module__ == "__main__":
+            return rebuild.made_module_as, (type(module), name, module.__doc__), state
         return rebuild.made_module, (name, module.__doc__), state
     if sys.modules.get(name) is module:
         writer.uses_module(name)

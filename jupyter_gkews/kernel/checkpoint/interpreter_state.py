@@ -284,6 +284,12 @@ def _tell_the_rest(add_row: AddRow, calls: Mapping[str, Any]) -> None:
             add_row(f"timer {name}", "lost", "a running timer ends with the process: set it again")
     if sys.gettrace() is not None and "pydevd" not in sys.modules and "coverage" not in sys.modules:
         add_row("sys.settrace", "lost", "a trace function is not kept: set it again")
+    if "codecs.register" in calls:
+        add_row(
+            "codecs of cells",
+            "lost",
+            "Python does not tell what codecs.register was given: run that cell again",
+        )
     if any(call in ("atexit.register", "weakref.finalize") for call in calls):
         add_row(
             "functions for the end of the process",

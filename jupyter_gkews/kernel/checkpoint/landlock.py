@@ -33,24 +33,39 @@ class _Beneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
+def version() -> int:
+    """The version of Landlock that this system has; 0 for none."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        call = _syscall(ctypes.CDLL(None))
+        found = call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
+    except (OSError, AttributeError):
+        return 0
+    return max(0, int(found))
+
+
+def _syscall(libc: ctypes.CDLL) -> ctypes._NamedFuncPointer:
+    call = libc.syscall
+    call.restype = ctypes.c_long
+    return call
+
+
 def restrict(folders: Iterable[str], files: Iterable[str] = ()) -> bool:
     """From now on this process may change only what lies in `folders`, and write to `files`.
 
     Returns False, with nothing changed, where that is not possible. To be called while there is
     one thread: it holds for the calling one and all that it starts.
     """
-    if sys.platform != "linux":
+    supported = version()
+    if not supported:
         return False
     try:
         libc = ctypes.CDLL(None, use_errno=True)
-        call = libc.syscall
-        call.restype = ctypes.c_long
-        version = call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
-        if version < 1:
-            return False
+        call = _syscall(libc)
         handled = _WRITE_FILE | _CHANGE_FOLDERS
-        handled |= _REFER if version >= 2 else 0
-        handled |= _TRUNCATE if version >= 3 else 0
+        handled |= _REFER if supported >= 2 else 0
+        handled |= _TRUNCATE if supported >= 3 else 0
         rules = _Ruleset(handled)
         size = ctypes.c_size_t(ctypes.sizeof(rules))
         number = call(_CREATE_RULESET, ctypes.byref(rules), size, ctypes.c_uint32(0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import os
 import sys
 import warnings
 from typing import Any, Callable
@@ -133,12 +134,50 @@ def _put_decimal(decimal: Any, state: State) -> None:
 
 
 def _take_logging(_: Any) -> State:
-    level = logging.getLogger().level
-    return {} if level == logging.WARNING else {"root level": level}
+    root = logging.getLogger()
+    state: State = {} if root.level == logging.WARNING else {"root level": root.level}
+    if root.manager.disable:
+        state["disabled up to"] = root.manager.disable
+    names = {k: v for k, v in _level_names().items() if _LEVELS.get(k) != v}
+    if names:
+        state["level names"] = names
+    return state
+
+
+_LEVELS = {50: "CRITICAL", 40: "ERROR", 30: "WARNING", 20: "INFO", 10: "DEBUG", 0: "NOTSET"}
+
+
+def _level_names() -> dict[int, str]:
+    known: Any = logging
+    return dict(getattr(known, "_levelToName", {}))
 
 
 def _put_logging(_: Any, state: State) -> None:
-    logging.getLogger().setLevel(state["root level"])
+    if "root level" in state:
+        logging.getLogger().setLevel(state["root level"])
+    if "disabled up to" in state:
+        logging.disable(state["disabled up to"])
+    for level, name in state.get("level names", {}).items():
+        logging.addLevelName(level, name)
+
+
+def _take_mimetypes(mimetypes: Any) -> State:
+    if not mimetypes.inited:
+        return {}
+    fresh = mimetypes.MimeTypes([each for each in mimetypes.knownfiles if os.path.isfile(each)])
+    database = mimetypes._db
+    added = [
+        (kind, ending, bool(strict))
+        for strict in (False, True)
+        for ending, kind in database.types_map[strict].items()
+        if fresh.types_map[strict].get(ending) != kind
+    ]
+    return {"types": added} if added else {}
+
+
+def _put_mimetypes(mimetypes: Any, state: State) -> None:
+    for kind, ending, strict in state["types"]:
+        mimetypes.add_type(kind, ending, strict)
 
 
 # ---- others ----
@@ -359,6 +398,7 @@ RULES: dict[str, Rule] = {
     "pandas": ("pandas options", _take_pandas, _put_pandas),
     "decimal": ("decimal context", _take_decimal, _put_decimal),
     "logging": ("root logger", _take_logging, _put_logging),
+    "mimetypes": ("types of files", _take_mimetypes, _put_mimetypes),
     "csv": ("csv settings", _take_csv, _put_csv),
     "multiprocessing": ("multiprocessing", _take_multiprocessing, _put_multiprocessing),
     "tracemalloc": ("tracemalloc", _take_tracemalloc, _put_tracemalloc),

@@ -120,7 +120,7 @@ def _take_class(state: ModuleState, path: str, cls: type, seen: set[type]) -> No
         elif issubclass(kind, type):
             if _is_own_code(value, state.name) and value.__qualname__.startswith(cls.__qualname__):
                 _take_class(state, f"{path}.{key}", value, seen)
-            elif functions.by_name(value):
+            elif functions.by_name(value) or value.__module__ == "__main__":
                 state.values[f"{path}.{key}"] = value
         elif _is_data(value, state.name):
             state.values[f"{path}.{key}"] = value

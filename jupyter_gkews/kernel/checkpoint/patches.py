@@ -36,8 +36,6 @@ _NOT_KEPT = frozenset(
             "sys.argv",
             "sys.meta_path",
             "sys.path_hooks",
-            "sys.ps1",
-            "sys.ps2",
         ),
         *(
             "sys.last_value",

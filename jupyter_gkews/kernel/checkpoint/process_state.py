@@ -33,6 +33,7 @@ from . import (
 )
 from .cell_made import cell_sources, named_in
 from .paths import holders
+from .placeholders import Lost
 from .rebuilders import duckdb_databases, figures, widgets
 
 #: Names whose values are never written.
@@ -205,6 +206,13 @@ def _modules(got: Captured, user_ns: dict[str, Any], sources: list[str]) -> None
         got.objects["modules made by cells"] = list(made.values())
         got.labels["modules made by cells"] = dict(made)
         got.row("modules made by cells", "kept", ", ".join(made))
+    entries = user_modules.made_entries(sources)
+    if entries:
+        got.objects["entries of sys.modules"] = entries
+        got.labels["entries of sys.modules"] = {
+            f"sys.modules[{k!r}]": v for k, v in entries.items()
+        }
+        got.row("entries of sys.modules", "kept", ", ".join(entries))
     own = user_modules.own_modules()
     got.state["modules"] = own_imports.record(own)
     for name, module in own.items():
@@ -330,6 +338,11 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
     for name, value in objects.items():
         if name.startswith("module ") and isinstance(value, dict):
             problems += module_state.put(value)
+    entries = objects.get("entries of sys.modules")
+    if isinstance(entries, dict):
+        for name, value in entries.items():
+            if not isinstance(value, Lost):
+                sys.modules.setdefault(name, value)
     changes = objects.get("changes of libraries")
     if isinstance(changes, dict):
         problems += patching.put(changes)

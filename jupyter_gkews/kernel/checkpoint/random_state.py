@@ -5,6 +5,7 @@ Generators that variables hold are objects like others. It never draws a number.
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
 from collections.abc import Mapping
@@ -52,7 +53,7 @@ def _in_use(device: Any, name: str) -> bool:
 
 
 def _put_numpy_generator(generator: Any) -> None:
-    sys.modules["numpy.random"].set_bit_generator(generator)
+    importlib.import_module("numpy.random").set_bit_generator(generator)
 
 
 def apply(states: Mapping[str, Any]) -> list[str]:
@@ -62,7 +63,7 @@ def apply(states: Mapping[str, Any]) -> list[str]:
     setters: dict[str, Callable[[Any], Any]] = {
         "random": lambda value: random.setstate(value),
         "numpy_generator": _put_numpy_generator,
-        "numpy": lambda value: sys.modules["numpy.random"].set_state(value),
+        "numpy": lambda value: importlib.import_module("numpy.random").set_state(value),
         "torch": lambda value: torch.set_rng_state(value),
     }
     for name in sorted(states, key=lambda name: name != "numpy_generator"):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import file_guard, rebuild, rebuilders
+from . import guarded_calls, rebuild, rebuilders
 from .bytecode import OtherPythonError
 from .collector import collector_held
 from .compression import open_graph
@@ -203,7 +203,7 @@ class GraphReader:
             if answer is None and name in rebuild.MOVED:
                 return default(f"{rebuilders.__name__}.{rebuild.MOVED[name]}", name)
             return answer if answer is not None else getattr(rebuild, name)
-        return file_guard.real(default(module, name))
+        return guarded_calls.real(default(module, name))
 
     # ---- what the graph calls ----
 

@@ -17,7 +17,7 @@ import types
 import weakref
 from typing import Any, NoReturn
 
-from . import bytecode, file_guard
+from . import bytecode, guarded_calls
 from .placeholders import Loss, Lost
 
 #: Names that older checkpoints look for here -> the module of rebuilders/ that has them now.
@@ -88,6 +88,13 @@ def made_module(name: str, doc: str | None = None) -> types.ModuleType:
     return found
 
 
+def made_module_as(cls: Any, name: str, doc: str | None = None) -> types.ModuleType:
+    """The same of a class of the user's; its `__init__` does not run."""
+    found = made_module(name, doc)
+    found.__class__ = cls
+    return found
+
+
 def made_module_dict(name: str) -> dict[str, Any]:
     """The namespace of a module that a cell had made."""
     return vars(made_module(name))
@@ -102,7 +109,7 @@ def attribute(owner: Any, path: str) -> Any:
     """`owner.a.b` for the path "a.b"."""
     for name in path.split("."):
         owner = getattr(owner, name)
-    return file_guard.real(owner)
+    return guarded_calls.real(owner)
 
 
 def shell() -> Any:

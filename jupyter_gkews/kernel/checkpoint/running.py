@@ -5,6 +5,7 @@ Looking only.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from typing import Any, Callable
@@ -13,6 +14,19 @@ from . import forked, zygote
 from .cell_made import is_cell_made
 
 AddRow = Callable[[str, str, "str | None"], None]
+
+
+#: Files that were open before the first cell, by descriptor: the server's log, as it may be.
+_at_start: dict[str, str] = {}
+
+
+def note_start() -> None:
+    """Remember which files the process has open now as its own."""
+    _at_start.clear()
+    with contextlib.suppress(OSError):
+        for number in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                _at_start[number] = os.readlink(f"/proc/self/fd/{number}")
 
 
 def tell(add_row: AddRow, user_ns: dict[str, Any]) -> list[str]:
@@ -75,6 +89,8 @@ def descriptors() -> tuple[int, list[str]]:
             try:
                 target = os.readlink(f"/proc/self/fd/{number}")
             except OSError:
+                continue
+            if _at_start.get(number) == target:
                 continue
             if target.startswith("socket:["):
                 inodes.add(target[8:-1])

@@ -96,14 +96,14 @@ def take_rights(folder: str) -> Any:
     Returns the file_guard.FileGuard that is in force."""
     import tempfile
 
-    from jupyter_gkews.kernel.checkpoint import file_guard, landlock
+    from jupyter_gkews.kernel.checkpoint import file_guard, guarded_calls, landlock
 
     tempfile.tempdir = folder
     sys.dont_write_bytecode = True
     # /dev/shm: memory that processes share, by names of their own
     landlock.restrict([folder, "/dev/shm"], ["/dev/null"])
     guard = file_guard.FileGuard(folder)
-    _LOADED.append(file_guard.put_in_force(guard))
+    _LOADED.append(guarded_calls.put_in_force(guard))
     return guard
 
 

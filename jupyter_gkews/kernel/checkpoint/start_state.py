@@ -9,7 +9,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import interpreter_state, library_state, patches, shell_state, singletons, user_modules
+from . import (
+    interpreter_state,
+    library_state,
+    patches,
+    running,
+    shell_state,
+    singletons,
+    user_modules,
+)
 
 
 def _path() -> list[str]:
@@ -29,4 +37,5 @@ def note_start(shell: Any = None) -> None:
     patches.note_start()
     if shell is not None:
         singletons.note_start()
+        running.note_start()
         shell_state.note_start(shell)

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import file_guard, own_imports
+from . import file_guard, guarded_calls, own_imports
 
 if TYPE_CHECKING:
     from .manifest import Manifest
@@ -45,7 +45,7 @@ def surrounded(manifest: Manifest, *, dry: bool) -> Iterator[Surroundings]:
     try:
         with ExitStack() as stack:
             if found.guard is not None:
-                stack.enter_context(file_guard.in_force(found.guard))
+                stack.enter_context(guarded_calls.in_force(found.guard))
             held = manifest.state.get("held_imports", ())
             found.notes = stack.enter_context(own_imports.found_again(recorded, held))
             yield found

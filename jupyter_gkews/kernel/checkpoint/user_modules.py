@@ -103,6 +103,20 @@ def made_modules(user_ns: dict[str, Any], sources: Sequence[str]) -> dict[str, t
     return found
 
 
+def made_entries(sources: Sequence[str]) -> dict[str, Any]:
+    """What cells have put into sys.modules that is no module: plain namespaces, objects of their
+    own classes; as far as a cell names it."""
+    entries: dict[str, Any] = dict(sys.modules)
+    return {
+        name: value
+        for name, value in entries.items()
+        if name not in _at_start
+        and not issubclass(type(value), types.ModuleType)
+        and (type(value) is types.SimpleNamespace or type(value).__module__ == "__main__")
+        and any(name in source for source in sources)
+    }
+
+
 def _of_a_library(name: str, module: Any) -> bool:
     """Whether it hangs below a package that was imported (six.moves, torch.ops)."""
     root = sys.modules.get(name.split(".")[0])

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..file_guard import trusted
+from ..guarded_calls import trusted
 from ..placeholders import Lost
 from . import contents
 from .interface import CannotKeepError, Handler, Reduced
