@@ -264,7 +264,7 @@ assert again is conf_made""",
     "class_of_a_module_with_a_class_of_a_cell": {
         "setup": _BEGIN
         + """
-write('guarded_conf.py', 'class Base: pass\n')
+write('guarded_conf.py', 'class Base: pass')
 # %%
 import guarded_conf
 class Mine: k = 5

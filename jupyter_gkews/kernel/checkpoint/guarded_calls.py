@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
 
-from .file_guard import BIGGEST_COPY, OPEN, OS_OPEN, FileGuard
-from .user_modules import module_dict
+from .file_guard import BIGGEST_COPY, OF_CELLS, OPEN, OS_OPEN, FileGuard
+from .user_modules import is_library_file, module_dict
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 #: Modules that hold a function of their own name for what is guarded here.
@@ -50,9 +50,20 @@ def _guarded() -> FileGuard | None:
     """The guard, unless the call comes from the load itself."""
     if _guard is None or not _guard.concerns() or getattr(_exempt, "now", False):
         return None
-    caller = sys._getframe(2).f_globals.get("__name__")
-    ours = isinstance(caller, str) and caller.startswith("jupyter_gkews.")
-    return None if ours else _guard
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        name, path = frame.f_globals.get("__name__"), frame.f_code.co_filename
+        if isinstance(name, str) and name.startswith(_PACKAGE):
+            # What makes objects again knows what it does; what only starts others' code does not.
+            return _guard if name in _STARTERS else None
+        if not is_library_file(path) or (name == OF_CELLS and not os.path.isabs(path)):
+            return _guard
+        frame = frame.f_back
+    return _guard
+
+
+_PACKAGE = "jupyter_gkews."
+_STARTERS = frozenset(f"{__package__}.{name}" for name in ("own_imports", "reading", "patient"))
 
 
 def open_(
