@@ -63,7 +63,10 @@ def _guarded() -> FileGuard | None:
 
 
 _PACKAGE = "jupyter_gkews."
-_STARTERS = frozenset(f"{__package__}.{name}" for name in ("own_imports", "reading", "patient"))
+_STARTERS = frozenset(
+    f"{__package__}.{name}"
+    for name in ("own_imports", "reading", "patient", "rebuild", "module_state", "patching")
+)
 
 
 def open_(
