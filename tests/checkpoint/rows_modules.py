@@ -87,19 +87,20 @@ os.replace('state.json.tmp', 'state.json')
 os.rename('moves.txt', 'moved.txt') if os.path.exists('moves.txt') else None
 DB = sqlite3.connect('guarded.db')
 DB.execute('drop table if exists t'); DB.execute('create table t (x)'); DB.commit()
+with open('opened.txt', 'w', opener=lambda path, flags: os.open(path, flags)) as f: f.write('new')
 TMP = tempfile.mkdtemp()
 pathlib.Path(TMP, 'inside').write_text('new')
 from os import unlink
 ''')
 # %%
 import guarded_clean
-for path in ('out_dir/kept.txt', 'old.txt', 'state.json', 'moves.txt'):
+for path in ('out_dir/kept.txt', 'old.txt', 'state.json', 'moves.txt', 'opened.txt'):
     pathlib.Path(path).write_text('precious')
 guarded_clean.DB.execute('insert into t values (7)'); guarded_clean.DB.commit()""",
         "check": _TOLD
         + """
 import pathlib, os
-for path in ('out_dir/kept.txt', 'old.txt', 'state.json', 'moves.txt'):
+for path in ('out_dir/kept.txt', 'old.txt', 'state.json', 'moves.txt', 'opened.txt'):
     assert pathlib.Path(path).read_text() == 'precious', path
 assert not os.path.exists('moved.txt') and not os.path.exists('state.json.tmp')
 assert guarded_clean.DB.execute('select x from t').fetchall() == [(7,)]

@@ -53,10 +53,12 @@ def _guarded() -> FileGuard | None:
     frame: Any = sys._getframe(2)
     while frame is not None:
         name, path = frame.f_globals.get("__name__"), frame.f_code.co_filename
-        if isinstance(name, str) and name.startswith(_PACKAGE):
+        if name == __name__:  # open_, which calls an opener
+            pass
+        elif isinstance(name, str) and name.startswith(_PACKAGE):
             # What makes objects again knows what it does; what only starts others' code does not.
             return _guard if name in _STARTERS else None
-        if not is_library_file(path) or (name == OF_CELLS and not os.path.isabs(path)):
+        elif not is_library_file(path) or (name == OF_CELLS and not os.path.isabs(path)):
             return _guard
         frame = frame.f_back
     return _guard
