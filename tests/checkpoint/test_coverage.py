@@ -17,6 +17,7 @@ from .rows_python import ROWS as PYTHON
 from .rows_rebuilt import ROWS as REBUILT
 from .rows_references import ROWS as REFERENCES
 from .rows_state import ROWS as STATE
+from .rows_subclasses import ROWS as SUBCLASSES
 from .rows_torch import ROWS as TORCH
 
 FAMILIES = {
@@ -31,6 +32,7 @@ FAMILIES = {
     "caches": CACHES,
     "memory": MEMORY,
     "modules": MODULES,
+    "subclasses": SUBCLASSES,
 }
 
 

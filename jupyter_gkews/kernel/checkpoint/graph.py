@@ -31,6 +31,7 @@ from . import (
     rebuilders,
     reduction,
     shell_magics,
+    subclasses,
     tensors,
 )
 from .buffers import Buffers, address_of
@@ -368,8 +369,10 @@ class GraphWriter(pickle.Pickler):
             if issubclass(cls, base):
                 return self.handlers[base]
         safe = cls in reduction.SAFE and cls not in self._singleton_types
-        if safe or reduction.is_named_tuple(cls):
+        if safe or (reduction.is_named_tuple(cls) and subclasses.base_of(cls) is None):
             return None
+        if cls not in cloudpickle.Pickler.dispatch_table and subclasses.base_of(cls) is not None:
+            return subclasses.reduce
         if reduction.is_plain(cls) and cls not in self._singleton_types:
             try:
                 obj.__reduce_ex__(5)

@@ -1,0 +1,96 @@
+"""What a checkpoint must bring back: classes that build on the builtin ones. (setup, check)"""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from typing import Any
+
+ROWS: dict[str, dict[str, Any]] = {
+    "containers_whose_own_code_stands_in_the_way_of_pickle": {
+        "setup": """
+import collections
+class Lower(dict):
+    def __init__(self, *a, **k):
+        for key, value in dict(*a, **k).items(): self[key] = value
+    def __setitem__(self, key, value): super().__setitem__(key.lower(), value)
+class Frozen(dict):
+    def __setitem__(self, key, value): raise TypeError('frozen')
+class Counting(dict):
+    sets = 0
+    def __setitem__(self, key, value): Counting.sets += 1; super().__setitem__(key, value)
+class Doubling(list):
+    def append(self, item): super().append(item * 2)
+    def extend(self, items): raise RuntimeError
+class Cache(collections.OrderedDict):
+    def __init__(self, room): super().__init__(); self.room = room
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        if len(self) > self.room: self.popitem(last=False)
+class Ring(collections.deque):
+    def __init__(self, room, name): super().__init__(maxlen=room); self.name = name
+class Groups(collections.defaultdict):
+    def __init__(self, name): super().__init__(list); self.name = name
+class Tally(collections.Counter):
+    def __init__(self, name): super().__init__(); self.name = name
+class Tags(set):
+    def __init__(self, name): super().__init__(); self.name = name
+class Needs(dict):
+    def __new__(cls, needed): return super().__new__(cls)
+    def __init__(self, needed): super().__init__(x=needed)
+class Hidden(dict):
+    def items(self): raise RuntimeError
+    def __iter__(self): return iter(())
+class Open(dict):
+    def __init__(self, **k): super().__init__(**k); self.__dict__ = self
+    def __setitem__(self, key, value): super().__setitem__(key, value)
+lower = Lower(A=1); frozen = Frozen(a=1); counting = Counting(); counting['a'] = 1
+doubling = Doubling([1]); doubling.append(2); doubling.me = doubling
+cache = Cache(2); cache['a'] = 1; cache['b'] = 2; cache['c'] = 3; cache.move_to_end('b')
+ring = Ring(2, 'r'); ring.extend([1, 2, 3]); groups = Groups('g'); groups['k'].append(groups)
+tally = Tally('t'); tally.update('aab'); tags = Tags('s'); tags.add('x')
+needs = Needs(5); hidden = Hidden(a=1); attributes = Open(a=1); both = [lower, lower]""",
+        "check": """
+assert lower == {'a': 1} and type(lower) is Lower and both[0] is both[1] is lower
+lower['B'] = 2; assert lower['b'] == 2
+assert frozen == {'a': 1} and counting == {'a': 1} and Counting.sets == 1
+assert doubling == [1, 4] and doubling.me is doubling
+assert list(cache) == ['c', 'b'] and cache.room == 2
+cache['d'] = 4; assert list(cache) == ['b', 'd']
+assert list(ring) == [2, 3] and ring.maxlen == 2 and ring.name == 'r'
+assert groups['k'][0] is groups and groups['new'] == [] and groups.name == 'g'
+assert tally.most_common(1) == [('a', 2)] and tally.name == 't' and tags == {'x'} and tags.name == 's'
+assert needs == {'x': 5} and dict.__len__(hidden) == 1 and dict.get(hidden, 'a') == 1
+assert attributes.a == 1; attributes.b = 2; assert attributes['b'] == 2""",
+    },
+    "values_made_by_a_new_of_their_own": {
+        "setup": """
+import collections
+class Text(str):
+    def __new__(cls, a, b): made = super().__new__(cls, a + b); made.b = b; return made
+class Pair(tuple):
+    def __new__(cls, a, b): return super().__new__(cls, (a, b))
+class Whole(int):
+    __slots__ = ()
+    def __new__(cls, *, of): return super().__new__(cls, of)
+class Real(float):
+    def __new__(cls, a, unit): made = super().__new__(cls, a); made.unit = unit; return made
+class Raw(bytes):
+    def __new__(cls, *, size): return super().__new__(cls, b'x' * size)
+class Group(frozenset):
+    def __new__(cls, *members): return super().__new__(cls, members)
+class Twice(complex):
+    def __new__(cls, a): return super().__new__(cls, a, -0.0)
+class Point(collections.namedtuple('Point', 'x y')):
+    def __new__(cls, x): return super().__new__(cls, x, x)
+text = Text('a', 'b'); pair = Pair(1, [text]); whole = Whole(of=2 ** 70); real = Real(1.5, 'm')
+raw = Raw(size=3); group = Group(1, 2); twice = Twice(2); point = Point(3)
+held = []; around = Pair(held, 0); held.append(around)""",
+        "check": """
+assert text == 'ab' and text.b == 'b' and type(text) is Text and pair == (1, ['ab']) and pair[1][0] is text
+assert whole == 2 ** 70 and type(whole) is Whole and real == 1.5 and real.unit == 'm' and raw == b'xxx'
+assert group == {1, 2} and type(group) is Group and twice == complex(2, -0.0) and str(twice.imag) == '-0.0'
+assert point == (3, 3) and point.y == 3 and type(point) is Point and type(pair) is Pair
+assert held[0] is around and around[0] is held and Text('c', 'd') == 'cd'""",
+    },
+}
