@@ -656,7 +656,7 @@ itl=It([1]); dil=DI(a=1)""",
         "check": """
 assert ok==5 and b in a.other and a in b.other
 assert [type(t).__name__ for t in x]==['BadEq','BadHash','BadGet','BadBool','BadRepr','BadGA'] ,[type(t).__name__ for t in x]
-assert list.__len__(bl)==2 and type(z1) is BadEq and type(z3) is BadGet and list(dk.values())==[1]""",
-        "lost": ["itl", "dil"],
+assert list.__len__(bl)==2 and type(z1) is BadEq and type(z3) is BadGet and list(dk.values())==[1]
+assert list.__getitem__(itl, 0) == 1 and dict.__getitem__(dil, 'a') == 1""",
     },
 }

@@ -37,11 +37,17 @@ _FILLING: dict[type, tuple[str, ...]] = {
     complex: (),
 }
 
+#: What else these hold.
+_OPTION: dict[type, str] = {
+    collections.deque: "maxlen",
+    collections.defaultdict: "default_factory",
+}
+
 
 def _value(base: type, obj: Any) -> Any:
     """What an immutable object holds, as an object of exactly `base`."""
     if base in (tuple, bytes):
-        return base.__getitem__(obj, slice(None))  # type: ignore[attr-defined]
+        return base.__getitem__(obj, slice(None))
     if base is frozenset:
         return frozenset(frozenset.__iter__(obj))
     exact: dict[type, Callable[[Any], Any]] = {
@@ -112,10 +118,8 @@ def reduce(writer: GraphWriter, obj: Any) -> Any:
         made = (make, (type(obj), base, _value(base, obj)))
         return made if state is None else (*made, state, None, None, rebuild.set_state)
     option = None
-    if base is collections.deque:
-        option = collections.deque.maxlen.__get__(obj)  # type: ignore[attr-defined]
-    elif base is collections.defaultdict:
-        option = collections.defaultdict.default_factory.__get__(obj)  # type: ignore[attr-defined]
+    if base in _OPTION:  # asked of the builtin: the class may have another of the name
+        option = vars(base)[_OPTION[base]].__get__(obj)
     contents = _contents(base, obj)
     return make_empty, (type(obj), base), (base, contents, option, state), None, None, fill
 
