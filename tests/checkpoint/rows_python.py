@@ -572,7 +572,6 @@ hostile = [Hostile()]
 proxy = Proxy()
 ok = [1]""",
         "check": """
-assert ok == [1] and hostile is not None""",
-        "lost": ["hostile[0]", "Hostile"],
+assert ok == [1] and type(hostile[0]) is Hostile""",
     },
 }

@@ -9,6 +9,7 @@ import pytest
 
 from .rows_arrays import ROWS as ARRAYS
 from .rows_caches import ROWS as CACHES
+from .rows_classes import ROWS as CLASSES
 from .rows_graph import ROWS as GRAPH
 from .rows_memory import ROWS as MEMORY
 from .rows_modules import ROWS as MODULES
@@ -33,6 +34,7 @@ FAMILIES = {
     "memory": MEMORY,
     "modules": MODULES,
     "subclasses": SUBCLASSES,
+    "classes": CLASSES,
 }
 
 

@@ -12,6 +12,7 @@ import functools
 import linecache
 import sys
 import types
+import typing
 from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
@@ -27,6 +28,9 @@ Reduced = tuple[Any, ...]
 _HEAPTYPE = 1 << 9
 #: What decides how a ctypes structure is laid out.
 _LAYOUT = ("_pack_", "_align_", "_layout_", "_anonymous_", "_fields_")
+_ABSENT = object()
+#: Special names that a class has because somebody wrote them there.
+_CHOSEN = frozenset(("__slots__", "__orig_bases__", "__hash__", "__call__", "__init__"))
 #: What a module's namespace holds that Python puts there.
 _NO_STATE = frozenset({"__builtins__", "__loader__", "__spec__"})
 
@@ -83,6 +87,9 @@ def reduce_function(writer: GraphWriter, func: types.FunctionType) -> Any:
         "__kwdefaults__": func.__kwdefaults__,
     }
     state.update(_annotations(func))
+    overloads = _overloads(func)
+    if overloads:
+        state["overloads"] = overloads
     type_params = getattr(func, "__type_params__", ())
     if type_params:
         state["__type_params__"] = type_params
@@ -104,6 +111,15 @@ def _named(obj: Any) -> Any:
     if name.partition(".")[0] in sys.modules:
         return NotImplemented
     return rebuild.attribute, (sys.modules[name], obj.__qualname__)
+
+
+def _overloads(func: types.FunctionType) -> list[Any]:
+    """What typing.overload noted for the name of a function, which typing.get_overloads tells."""
+    known: Any = getattr(typing, "_overload_registry", {})  # 3.11
+    if func.__module__ not in known:
+        return []
+    noted = list(known[func.__module__].get(func.__qualname__, {}).values())
+    return [each for each in noted if each is not func] if func not in noted else []
 
 
 def _annotations(func: types.FunctionType) -> dict[str, Any]:
@@ -184,10 +200,13 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
     replaced = patches.original(cls, writer.user_ns)
     if replaced is not None:
         return rebuild.attribute, replaced
+    generic = _of_a_generic_model(cls)
+    if generic is not None:
+        return rebuild.subscribed, generic
     if not cls.__flags__ & _HEAPTYPE:
         raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
     make, args, (attributes, slots), _, _, set_state = rv
-    attributes = dict(attributes)
+    attributes = _whole(cls, attributes)
     attributes.setdefault("__qualname__", cls.__qualname__)
     if issubclass(cls, enum.Enum):
         # cloudpickle knows classes by an id and would hand back the class that was saved, were
@@ -213,8 +232,39 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
         for key, value in list(attributes.items()):  # made anew from __slots__
             if isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls:
                 del attributes[key]
+    if "__class__" in cls.__dict__:  # set later, it would mean the class of this class
+        keywords["__class__"] = attributes.pop("__class__")
     args = (metaclass, name, cls.__bases__, keywords)
-    return rebuild.make_class, args, (attributes, slots), None, None, set_state
+    return rebuild.make_class, args, (attributes, slots), None, None, rebuild.set_class
+
+
+def _of_a_generic_model(cls: type) -> tuple[Any, Any] | None:
+    """(Box, Item) if a class is pydantic's `Box[Item]`, which pydantic makes once and notes."""
+    if "pydantic" not in sys.modules:
+        return None
+    told = vars(cls).get("__pydantic_generic_metadata__")
+    origin, args = (told.get("origin"), told.get("args")) if type(told) is dict else (None, ())
+    if origin is None or not args:
+        return None
+    key = args[0] if len(args) == 1 else tuple(args)
+    try:
+        return (origin, key) if origin[key] is cls else None
+    except Exception:
+        return None
+
+
+def _whole(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """What a class holds, in its order. cloudpickle leaves out what is the very object that its
+    base class has (None, a number): where the base changes, this class must not."""
+    whole = {}
+    for name, value in list(vars(cls).items()):
+        if name in attributes:
+            whole[name] = attributes[name]
+        elif (not name.startswith("__") or name in _CHOSEN) and any(
+            vars(base).get(name, _ABSENT) is value for base in cls.__bases__
+        ):
+            whole[name] = value
+    return {**whole, **{name: each for name, each in attributes.items() if name not in whole}}
 
 
 def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:

@@ -374,6 +374,9 @@ class GraphWriter(pickle.Pickler):
         if cls not in cloudpickle.Pickler.dispatch_table and subclasses.base_of(cls) is not None:
             return subclasses.reduce
         if reduction.is_plain(cls) and cls not in self._singleton_types:
+            named = reduction.named_objects(cls)
+            if named:
+                return functools.partial(reduction.reduce_named, named)
             try:
                 obj.__reduce_ex__(5)
             except Exception:

@@ -58,6 +58,14 @@ KINDS_BY_NAME: dict[tuple[str, str], tuple[str, str]] = {
     ("select", "poll"): ("a set of polled descriptors", _ENDS),
     ("selectors", "_BaseSelectorImpl"): ("a selector", _ENDS),
     ("posix", "ScandirIterator"): ("a walk through a folder", "it is not finished: begin again"),
+    ("_sre", "SRE_Scanner"): (
+        "a scanner of a regular expression",
+        "its place in the text cannot be read: begin it again",
+    ),
+    ("decimal", "ContextManager"): (
+        "a decimal.localcontext that waits for its `with`",
+        "the context that it would put back cannot be read: make it again",
+    ),
     ("re", "Match"): ("a match of a regular expression", "Python cannot make one: match again"),
     ("multiprocessing.pool", "Pool"): (
         "a pool of processes",

@@ -14,6 +14,7 @@ import importlib
 import linecache
 import sys
 import types
+import typing
 import weakref
 from typing import Any, NoReturn
 
@@ -161,6 +162,8 @@ def set_function(func: types.FunctionType, state: dict[str, Any]) -> None:
     for target, content in state.pop("cells", ()):
         fill_cell(target, content)
     attributes = state.pop("attributes", None)
+    for overload in state.pop("overloads", ()):
+        typing.overload(overload)
     if not hasattr(func, "__annotate__") and callable(state.get("__annotate__")):
         # written by Python 3.14, which evaluates them when they are asked for
         with contextlib.suppress(Exception):
@@ -200,6 +203,26 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
             base.__init_subclass__ = hook
 
 
+def set_class(cls: Any, state: tuple[dict[str, Any], Any]) -> None:
+    """What a class had. A `__setattr__` of the user's metaclass has seen it already and does not
+    run again; that of a library does."""
+    attributes = dict(state[0])
+    registered = attributes.pop("_abc_impl", ())
+    owners = [c for c in type(cls).__mro__ if "__setattr__" in vars(c)]
+    owner: Any = next(c for c in owners if c.__module__ != "__main__")
+    for name, value in attributes.items():
+        owner.__setattr__(cls, name, value)
+    if "__firstlineno__" in attributes:  # 3.13 forgets it with each attribute that is set
+        owner.__setattr__(cls, "__firstlineno__", attributes["__firstlineno__"])
+    for each in registered:
+        cls.register(each)
+
+
+def subscribed(generic: Any, key: Any) -> Any:
+    """`generic[key]`: a class that its library makes once and knows."""
+    return generic[key]
+
+
 def type_parameter(cls: Any, name: str, options: dict[str, Any]) -> Any:
     """A typing.ParamSpec or TypeVarTuple."""
     return cls(name, **options)
@@ -235,6 +258,11 @@ def set_state(obj: Any, state: Any) -> None:
         obj.__dict__.update({sys.intern(k) if type(k) is str else k: v for k, v in state.items()})
     for name, value in (slots or {}).items():
         setattr(obj, name, value)
+
+
+def new_object(cls: Any, *args: Any, **keywords: Any) -> Any:
+    """What NEWOBJ does, for objects that say they are of another class."""
+    return cls.__new__(cls, *args, **keywords)
 
 
 def bare(cls: Any) -> Any:

@@ -5,12 +5,15 @@ which describes itself wrongly fails here, alone, and not inside the pickler.
 from __future__ import annotations
 
 import collections
+import copyreg
 import datetime
 import decimal
 import fractions
+import functools
 import pathlib
 import pickle
 import struct
+import sys
 import types
 import typing
 import uuid
@@ -75,6 +78,26 @@ def is_plain(cls: type) -> bool:
     if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
         return False
     return not hasattr(cls, "__getnewargs_ex__")
+
+
+def named_objects(cls: type) -> dict[int, Reduced]:
+    """Objects of a library's class that its module has under a name and that hold nothing: they
+    are compared by `is` (dataclasses.MISSING). By id: how each is found again."""
+    module = sys.modules.get(cls.__module__)
+    if module is None or not cloudpickle._should_pickle_by_reference(cls):
+        return {}
+    if cls.__base__ is not object or copyreg._slotnames(cls):  # type: ignore[attr-defined]
+        return {}
+    return {
+        id(value): (rebuild.attribute, (module, name))
+        for name, value in list(vars(module).items())
+        if type(value) is cls and not (cls.__dictoffset__ and vars(value))
+    }
+
+
+def reduce_named(named: dict[int, Reduced], writer: GraphWriter, obj: Any) -> Any:
+    """An object of a class of which some are known by a name."""
+    return named.get(id(obj), NotImplemented)
 
 
 def answers_all(cls: type) -> bool:
@@ -209,14 +232,21 @@ def checked(obj: Any, rv: Any) -> Reduced:
         raise pickle.PicklingError("its __reduce__ returned no arguments")
     name = getattr(func, "__name__", "")
     if name in ("__newobj__", "__newobj_ex__"):
-        if not args or not (args[0] is type(obj) is obj.__class__):
+        hides = _hides_class(type(obj))  # the pickler would ask it for its __class__
+        if not args or args[0] is not type(obj) or not (hides or obj.__class__ is args[0]):
             raise pickle.PicklingError("its __reduce__ makes an object of another class")
         if name == "__newobj_ex__" and not (
             len(args) == 3 and isinstance(args[1], tuple) and isinstance(args[2], dict)
         ):
             raise pickle.PicklingError("its __reduce__ returned no usable arguments")
+        if hides and name == "__newobj__":
+            rv = (rebuild.new_object, *rv[1:])
+        elif hides:
+            func, args = functools.partial(rebuild.new_object, args[0], *args[1], **args[2]), ()
+            rv = (func, args, *rv[2:])
+        func, args = rv[:2]
     if len(rv) <= 3:
-        return rv
+        return tuple(rv)
     rest = list(rv[2:]) + [None] * (6 - len(rv))
     state, items, pairs, setter = rest
     if setter is not None and not callable(setter):

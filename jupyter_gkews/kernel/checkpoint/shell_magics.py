@@ -202,7 +202,7 @@ def register(writer: GraphWriter) -> None:
     if shell is not None:
         magic: Any = sys.modules.get("IPython.core.magic")
         if magic is not None:
-            writer.base_handlers.append((magic.Magics, reduce_magics))
+            writer.base_handlers.insert(0, (magic.Magics, reduce_magics))  # before all HasTraits
 
 
 def reduce_magics(writer: GraphWriter, obj: Any) -> tuple[Any, ...]:

@@ -51,6 +51,8 @@ def reduce_logger(writer: GraphWriter, logger: logging.Logger) -> Any:
     state = {each: getattr(logger, each) for each in _STATE}
     own = {k: v for k, v in vars(logger).items() if k not in vars(logging.Logger("x"))}
     state.update({k: v for k, v in own.items() if k not in ("manager", "root")})
+    if type(logger) not in (logging.Logger, logging.RootLogger):
+        return own_logger, (type(logger), *name), state, None, None, set_logger
     return logging.getLogger, name, state, None, None, set_logger
 
 
@@ -112,6 +114,22 @@ def capture(add_row: Callable[[str, str, str | None], None], start: frozenset[in
     return found
 
 
+def own_class() -> type | None:
+    """What logging.setLoggerClass was told by a cell; None where it is as Python has it, or where
+    a library has told it, which tells it again."""
+    found = logging.getLoggerClass()
+    return found if found.__module__ == "__main__" else None
+
+
+def put_class_back(cls: Any) -> list[str]:
+    """Loggers that are made from now on are of this class."""
+    if isinstance(cls, Lost):
+        return [f"the class of new loggers: {loss_of(cls).short()}"]
+    if isinstance(cls, type):
+        logging.setLoggerClass(cls)
+    return []
+
+
 def _of_a_library(logger: logging.Logger) -> bool:
     """Whether a logger belongs to an imported library (by its name, as loggers are named)."""
     name = logger.name.split(".")[0]
@@ -162,6 +180,22 @@ def set_logger(target: Any, state: dict[str, Any]) -> None:
         state[name] = [each for each in state[name] if not isinstance(each, Lost)]
     target.__dict__.update(state)
     target.manager._clear_cache()  # what the levels of others allow depends on it
+
+
+def own_logger(cls: Any, *name: str) -> Any:
+    """The logger of that name, of an own class."""
+    if isinstance(cls, Lost):
+        return logging.getLogger(*name)
+    known: Any = logging
+    before = logging.getLoggerClass()
+    known._loggerClass = cls  # setLoggerClass, for this one
+    try:
+        made = logging.getLogger(*name)
+    finally:
+        known._loggerClass = before
+    if type(made) is not cls:  # something here had asked for it before: it is the one that all hold
+        made.__class__ = cls
+    return made
 
 
 def the_manager() -> Any:

@@ -50,6 +50,7 @@ FAMILIES: dict[str, str] = {
     "context_variables": "",
     "small_objects": "",
     "result_caches": "",
+    "wrappers": "",
     "loggers": "",
     "memory_maps": "mmap",
     "compressed_files": "",
@@ -66,6 +67,7 @@ FAMILIES: dict[str, str] = {
     "summaries": "torch.utils.tensorboard.writer",
     "figures": "matplotlib.figure",
     "widgets": "comm",
+    "traits": "traitlets",
     "operators": "torch._ops",
 }
 
@@ -255,7 +257,13 @@ def capture(
         add_row(f"rebuilder {name}", "lost", problem)
     registered = [(entry.kind, entry.rebuilder) for entry in _registered.values()]
     found = loggers.capture(add_row, start)
-    return {"registered": registered, "loggers": found, "process": _THIS_PROCESS}
+    own = loggers.own_class()
+    return {
+        "registered": registered,
+        "loggers": found,
+        "logger_class": own,
+        "process": _THIS_PROCESS,
+    }
 
 
 def put_back(saved: Any) -> list[str]:
@@ -265,6 +273,7 @@ def put_back(saved: Any) -> list[str]:
     problems: list[str] = []
     if saved.get("process") != _THIS_PROCESS:  # else they are there: each record would come twice
         problems = loggers.put_back(saved.get("loggers"))
+        problems += loggers.put_class_back(saved.get("logger_class"))
     for kind, rebuilder in saved.get("registered", ()):
         lost = next((each for each in (kind, rebuilder) if isinstance(each, Lost)), None)
         if lost is not None:

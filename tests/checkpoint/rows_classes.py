@@ -1,0 +1,199 @@
+"""What a checkpoint must bring back: classes that do more than hold methods, and what lies about
+its class."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from typing import Any
+
+ROWS: dict[str, dict[str, Any]] = {
+    "a_metaclass_that_counts_and_registers": {
+        "setup": """
+created = []
+class Meta(type):
+    made = {}
+    def __new__(meta, name, bases, namespace, **keywords):
+        created.append(name); cls = super().__new__(meta, name, bases, dict(namespace)); cls.keywords = keywords
+        return cls
+    def __init__(cls, name, bases, namespace, **keywords):
+        super().__init__(name, bases, namespace); cls.inits = getattr(cls, 'inits', 0) + 1
+    def __call__(cls, *args):
+        if cls not in Meta.made: Meta.made[cls] = super().__call__(*args)
+        return Meta.made[cls]
+    def __prepare__(name, bases, **keywords): return {'injected': 1}
+class S(metaclass=Meta, opt=3):
+    def __init__(self, *args): self.args = args
+class S2(S): pass
+s = S(1); s2 = S2(2)""",
+        "check": """
+assert created == ['S', 'S2'], created
+assert S() is s and S2() is s2 and Meta.made[S] is s and type(S) is Meta
+assert S.keywords == {'opt': 3} and S2.keywords == {} and (S.inits, S2.inits) == (1, 2)
+S.injected = 2; assert S2.injected == 1""",
+    },
+    "what_a_class_repeats_of_its_base": {
+        "setup": """
+class A:
+    __slots__ = ()
+    z = None; names = []; one = 1
+class B(A):
+    __slots__ = ()
+    one = 1; names = A.names; z = None; y = 3
+order = [name for name in vars(B) if name[0] != '_']""",
+        "check": """
+assert B.names is A.names and [name for name in vars(B) if name[0] != '_'] == order
+A.z = 5; A.one = 2
+assert B.z is None and B.one == 1 and not hasattr(B(), '__dict__')""",
+    },
+    "a_metaclass_that_sees_what_is_set": {
+        "setup": """
+log = []
+class M(type):
+    def __setattr__(cls, name, value): log.append(name); super().__setattr__(name, value)
+class X(metaclass=M):
+    def start(self): return super().__init__()
+X.q = 1""",
+        "check": "assert log == ['q'], log; X.r = 2; assert log == ['q', 'r'] and X().start() is None",
+    },
+    "objects_that_say_they_are_of_another_class": {
+        "setup": """
+import unittest.mock
+class Liar:
+    @property
+    def __class__(self): return dict
+class Raiser:
+    __class__ = property(lambda self: (_ for _ in ()).throw(RuntimeError('no')))
+class Made:
+    def __new__(cls, *, n): made = object.__new__(cls); made.given = n; return made
+    def __getnewargs_ex__(self): return (), {'n': self.given}
+    __class__ = property(lambda self: int)
+a = Liar(); a.v = 1; c = Raiser(); c.v = 3; k = Made(n=4)
+m = unittest.mock.Mock(spec=dict); m.get.return_value = 4
+held = [a, c]""",
+        "check": """
+assert type(a) is Liar and a.v == 1 and isinstance(a, dict) and held[0] is a
+assert type(c) is Raiser and c.v == 3 and held[1] is c
+assert type(k) is Made and k.given == 4 and isinstance(k, int)
+assert isinstance(m, dict) and m.get(1) == 4""",
+    },
+    "a_property_of_an_own_class": {
+        "setup": """
+class P(property):
+    def __init__(self, *functions, tag='t', **words): super().__init__(*functions, **words); self.tag = tag
+class V:
+    def __init__(self): self._x = 7
+    def x(self): 'its doc'; return self._x
+    x = P(x)
+    def y(self, value): self._x = value
+    y = P(None, y, tag='u')
+v = V()""",
+        "check": """
+assert v.x == 7 and type(V.__dict__['x']) is P and V.x.__doc__ == 'its doc' and V.x.tag == 't'
+v.y = 9; assert v.x == 9 and V.y.tag == 'u'""",
+    },
+    "what_wraps_a_function_or_an_iterator": {
+        "setup": """
+import decimal, functools, itertools, re, weakref
+import numpy as np
+class M:
+    def m(self): return 5
+    def __del__(self): pass
+class R(weakref.ref): pass
+mm = M(); wm = weakref.WeakMethod(mm.m); gone = weakref.WeakMethod(M().m); r = R(mm); r.tag = 1
+shared = iter([1, 2, 3, 4])
+if hasattr(itertools, 'pairwise'):
+    pw = itertools.pairwise(shared); next(pw); new = itertools.pairwise([1, 2]); end = itertools.pairwise([1]); list(end)
+k = functools.cmp_to_key(lambda a, b: b - a); k3 = k(3)
+calls = iter([9, 8, 0].pop, 9); next(calls)
+fm = re.finditer('.', 'abc'); next(fm)
+fr = np.frompyfunc(lambda a, b: a + b, 2, 1); most = np.frompyfunc(max, 2, 1, identity=0); add = np.add
+lc = decimal.localcontext(decimal.Context(prec=3))""",
+        "check": """
+assert wm()() == 5 and type(wm) is weakref.WeakMethod and gone() is None
+assert type(r) is R and r() is mm and r.tag == 1
+if hasattr(itertools, 'pairwise'):
+    assert list(pw) == [(2, 3), (3, 4)] and list(new) == [(1, 2)] and list(end) == [] == list(shared)
+assert sorted([1, 2, 3], key=k) == [3, 2, 1] and k3 < k(2) and list(calls) == [8]
+assert fr(1, 2) == 3 and fr.nin == 2 and add is np.add and most.reduce([1, 5, 2]) == 5 and most.identity == 0
+told = {row['name']: row['reason'] for row in report.lost}
+assert told['fm'].startswith('a re.finditer: its place in the text cannot be read'), told
+assert told['lc'].startswith('a decimal.localcontext'), told""",
+        "lost": ["fm", "lc"],
+    },
+    "loggers_of_an_own_class": {
+        "setup": """
+import logging
+class Loud(logging.Logger):
+    def shout(self, text): return text.upper()
+logging.setLoggerClass(Loud)
+loud = logging.getLogger('rows_classes.loud'); loud.setLevel(10); loud.tag = [1]""",
+        "check": """
+assert loud.shout('a') == 'A' and type(loud) is Loud and loud.level == 10 and loud.tag == [1]
+assert logging.getLogger('rows_classes.loud') is loud and type(logging.getLogger('rows_classes.new')) is Loud
+logging.setLoggerClass(logging.Logger)""",
+    },
+    "overloads_of_functions_and_methods": {
+        "setup": """
+import typing
+@typing.overload
+def f(x: int) -> int: ...
+@typing.overload
+def f(x: str) -> str: ...
+def f(x): return x
+class K:
+    @typing.overload
+    def m(self, x: int) -> int: ...
+    def m(self, x): return x""",
+        "check": """
+told = getattr(typing, 'get_overloads', None)
+assert told is None or [each.__annotations__['x'] for each in told(f)] == [int, str]
+assert told is None or len(told(K.m)) == 1
+assert f(1) == 1 and not hasattr(f, 'overloads')""",
+    },
+    "generic_models_of_pydantic": {
+        "setup": """
+import pydantic, typing
+T = typing.TypeVar('T')
+class Item(pydantic.BaseModel): n: int
+class Box(pydantic.BaseModel, typing.Generic[T]): v: T
+class Hold(pydantic.BaseModel): b: Box[Item]
+box = Box[Item](v=Item(n=1)); hold = Hold(b=box); kind = Box[Item]""",
+        "check": """
+assert type(box) is Box[Item] is kind and type(hold.b) is kind
+assert Hold(b=box) == hold and Hold(b=Box[Item](v=Item(n=2))).b.v.n == 2""",
+    },
+    "words_that_are_compared_by_is": {
+        "setup": """
+import dataclasses, sys
+options = {'slots': True} if sys.version_info >= (3, 10) else {}
+@dataclasses.dataclass(**options)
+class P: x: int; y: list = dataclasses.field(default_factory=list)
+p = P(1); first = dataclasses.fields(P)[0]; missing = dataclasses.MISSING""",
+        "check": """
+assert missing is dataclasses.MISSING is first.default and first is dataclasses.fields(P)[0]
+@dataclasses.dataclass
+class P2(P): z: int = 0
+assert P2(1).z == 0 and dataclasses.replace(p, x=2) == P(2)""",
+    },
+    "who_observes_an_object_with_traits": {
+        "setup": """
+import traitlets
+seen = []
+class H(traitlets.HasTraits):
+    a = traitlets.Int(); b = traitlets.Int()
+    @traitlets.observe('b')
+    def _b(self, change): seen.append(('b', change['new']))
+h = H(a=1); g = H()
+def told(change): seen.append(change['new'])
+h.observe(told, 'a'); h.observe(lambda change: seen.append('any'))
+tie = traitlets.link((h, 'a'), (g, 'a'))
+seen.clear()""",
+        "check": """
+h.a = 7; assert sorted(map(str, seen)) == ['7', 'any'] and g.a == 7, seen
+seen.clear(); h.b = 3; assert seen.count(('b', 3)) == 1, seen
+g.a = 4; assert h.a == 4
+tie.unlink(); g.a = 5; assert h.a == 4
+h.unobserve(told, 'a'); seen.clear(); h.a = 6; assert seen == ['any']""",
+    },
+}
