@@ -11,6 +11,7 @@ from .rows_arrays import ROWS as ARRAYS
 from .rows_caches import ROWS as CACHES
 from .rows_classes import ROWS as CLASSES
 from .rows_graph import ROWS as GRAPH
+from .rows_identity import ROWS as IDENTITY
 from .rows_memory import ROWS as MEMORY
 from .rows_modules import ROWS as MODULES
 from .rows_process import ROWS as PROCESS
@@ -35,6 +36,7 @@ FAMILIES = {
     "modules": MODULES,
     "subclasses": SUBCLASSES,
     "classes": CLASSES,
+    "identity": IDENTITY,
 }
 
 

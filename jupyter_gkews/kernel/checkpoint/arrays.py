@@ -49,8 +49,13 @@ def _owner(array: Any) -> Any:
         return None
     if type(holder.base) is memoryview:
         holder, name = holder.base, "obj"
-    known = type(getattr(holder, name)) in _OWNERS and _references(holder, name) > _HIDDEN
+    known = _is_owner(type(getattr(holder, name))) and _references(holder, name) > _HIDDEN
     return getattr(holder, name) if known else None
+
+
+def _is_owner(cls: type) -> bool:
+    # an array or a structure of ctypes: their common base has no name to be found by
+    return cls in _OWNERS or any(base.__module__ == "_ctypes" for base in cls.__mro__)
 
 
 def _references(holder: Any, name: str) -> int:

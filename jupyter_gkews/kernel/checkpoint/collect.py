@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
-from . import chunks
+from . import chunks, identities, nans
 from .collector import collector_held
 from .foreign_memory import Owners
 from .graph import GraphWriter, NameFailedError, NameRecord
@@ -71,12 +71,14 @@ class GraphFile:
         self._check = check
         self._hash = chunks.hasher()
         self._position = 0
+        self.nan_met = False  # whether what was written may hold a NaN (nans.py)
 
     def write(self, data: Any) -> int:
         """Called by the pickler."""
         if self._check is not None:
             self._check()
         nbytes = memoryview(data).nbytes
+        self.nan_met = self.nan_met or nans.may_hold(data)
         self._position += nbytes
         if self._file is not None:
             self._hash.update(data)
@@ -136,7 +138,8 @@ def variables(user_ns: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, A
     return {
         name: value
         for name, value in list(user_ns.items())
-        if name not in hidden
+        if isinstance(name, str)
+        and name not in hidden
         and (name not in PYTHONS_OWN or is_set_by_a_cell(name, value))
         and not _DYNAMO.match(name)
     }
@@ -187,9 +190,11 @@ def collect(
     start = file.mark()
     writer, records = write(Owners())
     owners = writer.foreign_owners()
+    writer.done()
     if owners:  # tensors share memory with them, which can be told only now
         file.back_to(start)
         writer, records = write(owners)
+        writer.done()
     got = Collected(writer, file, [entry for entry, _ in todo], [value for _, value in todo])
     _fates(got, records, cells, check)
     return got
@@ -242,15 +247,21 @@ def _records(
         for entry, value in todo:
             check()
             name = entry["name"]
-            loss = refused.get(name)
+            loss, announced = refused.get(name), 0
+            if loss is None and identities.is_everything(value):
+                loss = Loss("a list", "it holds every object of the process, which ends with it")
             if loss is None:
                 try:
                     records.append(writer.write(name, value))
                 except NameFailedError as failure:
                     loss = Loss("an object", failure.reason)
+                    announced = failure.announced
             if loss is not None:
                 what = loss.what if loss.what != "an object" else _what(value)
                 records.append(writer.lose(name, value, replace(loss, what=what)))
+                records[-1].announced = announced
+            if records[-1].announced:
+                entry["announced"] = records[-1].announced
             if interrupted():  # an object's own code has swallowed it
                 raise KeyboardInterrupt
     return records

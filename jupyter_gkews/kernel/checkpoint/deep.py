@@ -59,7 +59,8 @@ class DeepPickler(_Slow):  # type: ignore[misc]
     """Appends pickles to `file`, with `memo` as that of the C pickler that wrote before it.
 
     `describe(obj)` says what an object that is no plain builtin is written as (a reduce, or
-    NotImplemented); `check()` is called often and may raise to stop.
+    NotImplemented), `persistent(obj)` how a NaN is known (nans.py); `check()` is called often and
+    may raise to stop.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class DeepPickler(_Slow):  # type: ignore[misc]
         *,
         describe: Callable[[Any], Any],
         buffer_callback: Callable[[pickle.PickleBuffer], Any],
+        persistent: Callable[[Any], Any],
         check: Callable[[], None],
     ) -> None:
         super().__init__(file, 5, buffer_callback=buffer_callback)
         self.memo = memo
         self._describe = describe
         self._check = check
+        self._persistent = persistent
         self._count = 0
         # A frame of our own: the base class asks three methods for every opcode.
         self._file = file
@@ -133,6 +136,10 @@ class DeepPickler(_Slow):  # type: ignore[misc]
             if self._frame.tell() > _FRAME:
                 self._end_frame()
         cls = type(obj)
+        if cls is float and obj != obj:
+            self.dispatch[int](self, self._persistent(obj))
+            self.write(pickle.BINPERSID)
+            return None
         if cls in _ATOMS:
             self.dispatch[cls](self, obj)
             return None

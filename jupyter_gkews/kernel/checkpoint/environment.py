@@ -27,7 +27,12 @@ def capture() -> dict[str, Any]:
     name; "modules": top-level module -> its distribution, where the names differ."""
     tops = {}
     for name, module in list(sys.modules.items()):
-        if "." not in name and name not in _standard() and _folder_of(module):
+        if (
+            isinstance(name, str)
+            and "." not in name
+            and name not in _standard()
+            and _folder_of(module)
+        ):
             tops[name] = module
     packages: dict[str, str] = {}
     modules: dict[str, str] = {}

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from types import CodeType
 from typing import Any, Callable
 
+from . import identities, nans
 from .looks import ATOMS, LOOKS, Look, look_of
 from .placeholders import Lost
 from .places import Places
@@ -31,6 +32,8 @@ LEAST = 500
 _SLICE = 1 << 15
 #: Levels of sets in sets.
 _NESTED = 8
+#: A NaN, as marshal writes it.
+_NAN = (b"\0\0\0\0\0\0\xf8\x7f", b"\0\0\0\0\0\0\xf8\xff")
 
 
 class Fingerprints:
@@ -53,8 +56,14 @@ class Fingerprints:
         self.places = places or Places()
         self._lost = lost
         self._process = process_objects()
+        self._process.update(identities.sentinels())
+        self._nans = nans.known()
         self._rebuilt = types_of_ours()
-        self._namespaces = (id(user_ns), id(vars(builtins)))
+        self._namespaces = {
+            **identities.namespaces(),
+            id(user_ns): "of the cells",
+            id(vars(builtins)): "builtins",
+        }
         self._looks: dict[type, Look | None] = dict(LOOKS)
         self._late = late
         self._met: dict[Any, tuple[int, int]] = {}
@@ -103,6 +112,8 @@ class Fingerprints:
                 look = looks[cls] = look_of(cls, self._rebuilt)
             if look is not None and look.atom:
                 self._words.append(look.write(obj))
+                if obj != obj:
+                    self._nan(obj)
             else:
                 self._look(obj, cls, look)
             if len(self._words) > 4096:
@@ -118,7 +129,7 @@ class Fingerprints:
         elif cls is StandIn or number in self._process or self._is_bound_to_process(obj, cls):
             self._words.append("of the process")
         elif number in self._namespaces:
-            self.say("namespace", self._namespaces.index(number))
+            self.say("namespace", self._namespaces[number])
         elif _is_value(obj, cls) or not self._again(obj):
             try:
                 if look is None:
@@ -138,6 +149,20 @@ class Fingerprints:
         """Whether the object was met before (then that is all that is said about it)."""
         self._kept.append(obj)
         return self._met_again(id(obj))
+
+    def _nan(self, number: Any) -> None:
+        """Say which NaN it is: it is found by that (as a key, in a list)."""
+        if type(number) is not float:
+            return
+        known = self._nans.get(id(number))
+        if known is not None:
+            self.say("of a module", known)
+        else:
+            self._again(number)
+
+    def attributes(self, found: Any) -> bool:
+        """Note the dictionary of an instance; whether it was met before (others hold it)."""
+        return self._met_again(id(found))
 
     def memory(self, address: int) -> None:
         """Say whether this memory was met before, in an object that still holds it."""
@@ -187,6 +212,10 @@ class Fingerprints:
                 # version 2: by value alone, neither identities nor what is interned
                 data = marshal.dumps(found[start : start + _SLICE], 2)
                 self._words.append(hashlib.blake2b(data, digest_size=8).hexdigest())
+                if any(nan in data for nan in _NAN):
+                    for part in found[start : start + _SLICE]:
+                        if part != part:
+                            self._nan(part)
         else:
             found.reverse()
             self._stack.extend(found)
@@ -205,6 +234,8 @@ class Fingerprints:
         if set(map(type, found)) <= ATOMS:
             total = 0
             for element in found:
+                if element != element:
+                    self._nan(element)
                 digest = hashlib.blake2b(marshal.dumps(element, 2), digest_size=8).digest()
                 total += int.from_bytes(digest, "little")
             self.say(total & (1 << 64) - 1)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
 
-from . import bytecode, patches, rebuild
+from . import bytecode, enums, patches, rebuild
 from .rebuilders.compiled import reduce_compiled_function
 
 if TYPE_CHECKING:
@@ -188,6 +188,9 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
     if rv is NotImplemented and not by_name(cls) and cls.__module__ != "__main__":
         rv = cloudpickle._dynamic_class_reduce(cls)  # of a module that a cell has made
     if rv is NotImplemented:
+        public = _public_module(cls)
+        if public is not None:
+            return rebuild.attribute, (public, cls.__qualname__)
         writer.uses_module(cls.__module__)
         return _named(cls)
     if len(rv) == 2:
@@ -205,17 +208,11 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
         return rebuild.subscribed, generic
     if not cls.__flags__ & _HEAPTYPE:
         raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
-    make, args, (attributes, slots), _, _, set_state = rv
+    args, (attributes, slots) = rv[1], rv[2]
     attributes = _whole(cls, attributes)
     attributes.setdefault("__qualname__", cls.__qualname__)
     if issubclass(cls, enum.Enum):
-        # cloudpickle knows classes by an id and would hand back the class that was saved, were
-        # it still alive in the process that loads; a restore makes its own. It also leaves
-        # out the aliases among the members.
-        members = {name: member.value for name, member in cls.__members__.items()}
-        attributes = {key: value for key, value in attributes.items() if key not in members}
-        args = (*args[:3], members, args[4], None, None)
-        return make, args, (attributes, slots), None, None, set_state
+        return enums.reduce_enum(cls, attributes, slots, args[2])
     metaclass, name, _, keywords = args[:4]
     keywords = dict(keywords)
     if metaclass.__module__ == "_ctypes":  # a structure is laid out while it is made
@@ -265,6 +262,20 @@ def _whole(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
         ):
             whole[name] = value
     return {**whole, **{name: each for name, each in attributes.items() if name not in whole}}
+
+
+def _public_module(cls: type) -> types.ModuleType | None:
+    """The public module of the standard library that has a class which says that it is of a
+    private one below (pathlib._local in Python 3.13): other Pythons know only the public one."""
+    parts = cls.__module__.split(".")
+    if len(parts) < 2 or not any(part.startswith("_") for part in parts[1:]):
+        return None
+    if parts[0] not in getattr(sys, "stdlib_module_names", ()):
+        return None
+    private = next(at for at, part in enumerate(parts) if at and part.startswith("_"))
+    public = sys.modules.get(".".join(parts[:private]))
+    found = vars(public).get(cls.__qualname__) if public is not None else None
+    return public if found is cls else None
 
 
 def reduce_module(writer: GraphWriter, module: types.ModuleType) -> Reduced:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib.machinery
 import pickle
 import sys
 import time
@@ -15,17 +16,21 @@ import types
 import typing
 import weakref
 from dataclasses import dataclass, field
+from sys import getrefcount
 from typing import Any, Callable
 
 from cloudpickle import cloudpickle
 
 from ...errors import GkewsError
 from . import (
+    enums,
     exceptions,
     frames,
     functions,
+    identities,
     kinds,
     live_views,
+    nans,
     patches,
     rebuild,
     rebuilders,
@@ -33,11 +38,16 @@ from . import (
     shell_magics,
     subclasses,
     tensors,
+    user_modules,
 )
 from .buffers import Buffers, address_of
+from .cell_made import cell_sources
 from .deep import DeepPickler, Memo, bounded_recursion
 from .foreign_memory import Owners
+from .nans import ExactPickler
 from .placeholders import Loss, Lost
+from .rebuilders.duplicates import Descriptors
+from .reduction import ALONE, reduce_sharing
 from .singletons import is_kernels_own, process_objects
 from .watch import Hung, interrupted
 
@@ -50,8 +60,8 @@ OUT_OF_BAND = 4096
 _LOOK_S = 0.02
 #: How many pickles at the start of a stream are not names (GraphWriter._announce).
 ANNOUNCED = 2
-#: After so many names that the C pickler could not write, it is not tried again: handing the memo
-#: over and back costs more than the slow way.
+#: After so many names that the C pickler could not write (by the same reason), it is not tried
+#: again: handing the memo over and back costs more than the slow way.
 _HANDOVERS = 4
 
 
@@ -65,15 +75,18 @@ class NameRecord:
     devices: set[str] = field(default_factory=set)
     graph_bytes: int = 0
     buffer_bytes: int = 0
+    #: pickles before it that are no names (GraphWriter._announce)
+    announced: int = 0
 
 
 class NameFailedError(Exception):
     """The pickler could not write a name at all; `reason` is a clause for its loss."""
 
-    def __init__(self, name: str, reason: str) -> None:
+    def __init__(self, name: str, reason: str, announced: int = 0) -> None:
         super().__init__(reason)
         self.name = name
         self.reason = reason
+        self.announced = announced
 
 
 class _Token:
@@ -110,6 +123,7 @@ class GraphWriter(pickle.Pickler):
         self.modules: dict[str, None] = {}
         self.source_files: set[str] = set()
         self.reopened: set[str] = set()  # real paths of files that come back open
+        self.descriptors: Descriptors = {}
         self.handlers: dict[type, Handler | None] = {}
         self.base_handlers: list[tuple[type, Handler]] = []
         self.record = NameRecord("")
@@ -124,13 +138,23 @@ class GraphWriter(pickle.Pickler):
         self._looked = 0.0
         self._top: Any = None
         self._namespaces: dict[str, _Token] = {}
-        self._deep: DeepPickler | None = None  # where it writes, and has the memo
-        self._handovers = 0
-        self._singletons = process_objects()
+        #: who writes, and has the memo: this one, or one that is slower and knows more
+        self._pickler: Any = self
+        self._handovers = {ExactPickler: 0, DeepPickler: 0}
+        self._nans = nans.Nans()
+        self.announced: set[int] = set()  # ids of namespaces
+        self._singletons = {**identities.sentinels(), **process_objects()}
         self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
+        own = user_modules.own_modules()
+        self._dictionaries_named = identities.dictionaries_named(cell_sources(), own)
         self._register()
-        self._announce(_Token(rebuild.namespace, ()), user_ns)
-        self._announce(_Token(rebuild.module_dict, ("builtins",)), vars(builtins))
+        self._announce([(user_ns, (rebuild.namespace, ()))])
+        known: list[tuple[Any, Reduced]] = [
+            (vars(builtins), (rebuild.module_dict, ("builtins",))),
+            self._singletons[id(sys.modules)],
+            *identities.constants(own),
+        ]
+        self._announce(known)
 
     def _register(self) -> None:
         self.handlers.update(
@@ -148,10 +172,12 @@ class GraphWriter(pickle.Pickler):
                 weakref.WeakSet: reduction.reduce_weak_set,
                 Lost: reduction.reduce_lost,
                 memoryview: reduction.reduce_memoryview,
+                importlib.machinery.ModuleSpec: identities.reduce_spec,
             }
         )
         if isinstance(typing.NewType, type):  # a function up to Python 3.9
             self.handlers[typing.NewType] = reduction.reduce_new_type
+        enums.register(self)
         tensors.register(self)
         frames.register(self)
         exceptions.register(self)
@@ -165,7 +191,7 @@ class GraphWriter(pickle.Pickler):
     def write(self, name: str, value: Any) -> NameRecord:
         """Write one name. Raises NameFailedError if not even a placeholder inside it helped: the
         stream is then as it was before."""
-        self.record = record = NameRecord(name)
+        self.record = NameRecord(name)
         self._top = value
         self.buffers.name = name
         # Each name stands in a list of its own: where that is in the memo, the name begins.
@@ -177,76 +203,105 @@ class GraphWriter(pickle.Pickler):
             self._file.back_to(start)
             del self.pickle_buffers[buffers:]
             self.keep(self.record)  # losses are known by their ids
+            self.record = NameRecord(name, announced=self.record.announced)
             return self._memo_before(holder)
 
         try:
-            if self._deep is None:
+            while True:
+                self._file.nan_met = False
                 try:
                     with bounded_recursion():
-                        self.dump(holder)
+                        self._pickler.dump(holder)
+                    if self._pickler is not self or not self._file.nan_met:
+                        break
+                    self._hand_to(ExactPickler, back())
                 except RecursionError:
-                    self._go_deep(back())
-                    self.record = record = NameRecord(name)
-            if self._deep is not None:
-                self._deep.dump(holder)
-                self._come_up()
+                    if type(self._pickler) is DeepPickler:
+                        raise
+                    self._hand_to(DeepPickler, back())
+                except identities.NamespaceMetError as met:
+                    self._pickler.memo = back()
+                    self.uses_module(met.name)
+                    token = (rebuild.module_dict, (met.name,))
+                    self._announce([(met.namespace, token)])
+                    self.record.announced += 1
+                    start = self._file.mark()
+            self._take_back()
         except (GkewsError, MemoryError):
             raise
         except BaseException as error:
             if interrupted():
                 raise KeyboardInterrupt from error
-            memo = back()
-            if self._deep is None:
-                self.memo = memo
-            else:
-                self._deep.memo = memo
-                self._come_up()
+            self._pickler.memo = back()
+            self._take_back()
             reason = f"it could not be kept: {reduction.one_line(error)}"
             hung = isinstance(error, Hung)
-            raise NameFailedError(name, str(error) if hung else reason) from error
+            announced = self.record.announced
+            raise NameFailedError(name, str(error) if hung else reason, announced) from error
+        record = self.record
         record.graph_bytes = self._file.tell() - start.position
         record.buffer_bytes = self.buffers.nbytes(views)
         return record
 
     def _memo_before(self, holder: list[Any]) -> Memo:
         """The memo without what was written since `holder` was begun."""
-        memo: Memo = self._deep.memo if self._deep is not None else self.memo.copy()
+        memo: Memo = self._memo()
         known = memo.get(id(holder))
         if known is None:
             return memo
         return {key: entry for key, entry in memo.items() if entry[0] < known[0]}
 
-    def _go_deep(self, memo: Memo) -> None:
-        """From here on write without recursion."""
-        self._handovers += 1
-        self._deep = DeepPickler(
+    def _memo(self) -> Memo:
+        memo = self._pickler.memo
+        found: Memo = memo if type(memo) is dict else memo.copy()
+        return found
+
+    def _hand_to(self, kind: type[ExactPickler] | type[DeepPickler], memo: Memo) -> None:
+        """From here on write without recursion, or NaNs by identity: by a pickler that can."""
+        self._handovers[kind] += 1
+        self.clear_memo()  # it counts as somebody who holds the dictionary of an instance
+        if kind is ExactPickler:
+            self._pickler = ExactPickler(
+                self._file,
+                memo,
+                nans=self._nans,
+                describe=self.reducer_override,
+                buffer_callback=self._buffer,
+            )
+            return
+        self._pickler = DeepPickler(
             self._file,
             memo,
             describe=self.reducer_override,
             buffer_callback=self._buffer,
+            persistent=self._nans.persistent,
             check=self._check,
         )
 
-    def _come_up(self) -> None:
+    def _take_back(self) -> None:
         """Back to the C pickler, while that is worth it."""
-        if self._deep is not None and self._handovers < _HANDOVERS:
-            self.memo = self._deep.memo
-            self._deep = None
+        pickler = self._pickler
+        if pickler is not self and self._handovers[type(pickler)] < _HANDOVERS:
+            self.memo, self._pickler = pickler.memo, self
 
     def lose(self, name: str, value: Any, loss: Loss) -> NameRecord:
         """Write a placeholder for the whole of `name`."""
         self.record = record = NameRecord(name)
         self._top = value
         full = self._note_loss(value, loss)
-        (self._deep or self).dump([Lost(full)])
+        self._pickler.dump([Lost(full)])
         return record
+
+    def done(self) -> None:
+        """Nothing more is written: hold none of the objects any longer."""
+        self._pickler.clear_memo()
+        self.clear_memo()
 
     def foreign_owners(self) -> Owners:
         """Objects in this graph on whose memory storages stand."""
         if not self.foreign:
             return Owners()
-        memo: Memo = self._deep.memo if self._deep is not None else self.memo.copy()
-        return Owners(obj for _, obj in memo.values()).among(self.foreign)
+        return Owners(obj for _, obj in self._memo().values()).among(self.foreign)
 
     # ---- what the reducers use ----
 
@@ -304,7 +359,7 @@ class GraphWriter(pickle.Pickler):
 
     def _too_deep(self, error: BaseException) -> None:
         """Raise `error` if it may come from how deep the C pickler stands, not from the object."""
-        if isinstance(error, RecursionError) and self._deep is None:
+        if isinstance(error, RecursionError) and type(self._pickler) is not DeepPickler:
             raise error
 
     def lost_leaf(self, obj: Any, loss: Loss) -> Reduced:
@@ -329,6 +384,8 @@ class GraphWriter(pickle.Pickler):
         except KeyError:
             handler = self.handlers[cls] = self._classify(cls, obj)
         if handler is None:
+            return NotImplemented
+        if handler is reduce_sharing and getrefcount(obj.__dict__) <= ALONE:
             return NotImplemented
         single = self._singletons.get(id(obj))
         if single is not None:
@@ -381,7 +438,10 @@ class GraphWriter(pickle.Pickler):
                 obj.__reduce_ex__(5)
             except Exception:
                 return reduction.reduce_guarded
-            return reduction.reduce_answering if reduction.answers_all(cls) else None
+            if reduction.answers_all(cls):
+                return reduction.reduce_answering
+            shared = self._dictionaries_named or identities.names_dictionary(cls)
+            return reduce_sharing if shared and reduction.has_dictionary(cls) else None
         return reduction.reduce_guarded
 
     def _own_reduce(self, obj: Any) -> Any:
@@ -422,16 +482,20 @@ class GraphWriter(pickle.Pickler):
         self.pickle_buffers.append(self.buffers.add(address, raw.nbytes, (buffer, raw), "buffer"))
         return False
 
-    def _announce(self, token: _Token, known: Any) -> None:
-        """Make `known` (a dictionary that must not be walked) a back reference.
+    def _announce(self, known: list[tuple[Any, Reduced]]) -> None:
+        """Make each of `known` (a dictionary that must not be walked, a string that is found by
+        identity) a back reference.
 
-        Its token is written first; then `known` takes the token's place in the memo: wherever
+        Its token is written first; then the object takes the token's place in the memo: wherever
         the pickler meets it, it writes what the token stands for. This costs nothing a object,
         as persistent ids would.
         """
-        self.dump(token)
-        memo = self.memo.copy()
-        position, _ = memo.pop(id(token))
-        memo[id(known)] = (position, known)
-        self.memo = memo
-        self.keep(token)
+        tokens = [_Token(*reduced) for _, reduced in known]
+        self._pickler.dump(tokens)
+        memo = self._memo()
+        for token, (obj, _) in zip(tokens, known):
+            if id(obj) not in memo:  # else it was written as it is, and stays so
+                memo[id(obj)] = (memo.pop(id(token))[0], obj)
+        self._pickler.memo = memo
+        self.keep(tokens)
+        self.announced.update(id(obj) for obj, _ in known)

@@ -26,8 +26,11 @@ def in_import_order(wanted: Mapping[str, Any], user_ns: Mapping[str, Any]) -> li
     bound = {name for name in map(_module_name, list(user_ns.values())) if name}
     prefixes = tuple(f"{name}." for name in bound)
     found = []
-    for name, module in list(sys.modules.items()):
-        if name in ("__main__", "builtins", "sys") or module is None:
+    modules: list[tuple[Any, Any]] = list(sys.modules.items())
+    for name, module in modules:
+        if name in ("__main__", "builtins", "sys") or not isinstance(name, str):
+            continue
+        if module is None:
             continue
         below = name.startswith(prefixes) and not any(p.startswith("_") for p in name.split("."))
         if name in wanted or name in bound or (below and getattr(module, "__spec__", None)):

@@ -42,7 +42,7 @@ def judge(
                 "The test load of the checkpoint ended before it could be compared.",
                 "Nothing was released: the kernel and all earlier checkpoints are as they were.",
             )
-        loss = Loss("an object", "loading it ends the process")
+        loss = Loss("an object", verdict.why)
         refused = {entries[verdict.died_at]["name"]: loss}
         value = values[verdict.died_at] if values else None
         if gc.is_tracked(value):  # not None or a number, which is the same object everywhere

@@ -14,6 +14,7 @@ import enum
 import fractions
 import functools
 import hashlib
+import importlib.machinery
 import pathlib
 import re
 import sys
@@ -99,16 +100,28 @@ def _byte_array(prints: Any, obj: Any, cls: type) -> None:
 
 
 def _class(prints: Any, obj: Any, cls: type) -> None:
-    prints.say("class", obj.__name__, [base.__name__ for base in obj.__mro__])
     if _found_by_name(obj):
+        root = obj.__module__.split(".")[0]
+        prints.say("class of", root)
+        # Not by which name: tqdm.auto.tqdm is another class where there is no notebook.
+        if root == "builtins" or root in getattr(sys, "stdlib_module_names", ()):
+            prints.say(obj.__name__)
         return
+    prints.say("class", obj.__name__, [base.__name__ for base in obj.__mro__])
     own = {name: part for name, part in vars(obj).items() if not name.startswith("_")}
+    if issubclass(obj, enum.Enum):
+        own.update(obj.__members__)
     for name in sorted(own, reverse=True):
         prints.then(name, own[name])
 
 
 def _module(prints: Any, obj: Any, cls: type) -> None:
     prints.say("module", obj.__name__)
+
+
+def _spec(prints: Any, obj: Any, cls: type) -> None:
+    """A module's: that of the module which is there, and its import has filled in the rest."""
+    prints.say("spec", obj.name, obj.origin)
 
 
 def _found_by_name(obj: Any) -> bool:
@@ -195,6 +208,17 @@ def _iterator(prints: Any, obj: Any, cls: type) -> None:
 
 def _member(prints: Any, obj: Any, cls: type) -> None:
     prints.say(cls.__qualname__, obj.__dict__.get("_name_"))
+    if _found_by_name(cls):
+        return
+    given = ("_name_", "__objclass__", "_sort_order_")
+    own = {key: part for key, part in obj.__dict__.items() if key not in given}
+    for key in sorted(own, reverse=True):
+        prints.then(key, own[key])
+
+
+def _bar(prints: Any, obj: Any, cls: type) -> None:
+    """tqdm's: which class it is, and what it holds, depends on whether there is a notebook."""
+    prints.say("a progress bar", *(obj.__dict__.get(name) for name in ("n", "total", "desc")))
 
 
 def _error(prints: Any, obj: Any, cls: type) -> None:
@@ -209,7 +233,7 @@ def _instance(prints: Any, obj: Any, cls: type) -> None:
 
 def _attributes(prints: Any, obj: Any, cls: type) -> None:
     """The instance dictionary and the slots, read as the default pickling does."""
-    for name in _slots(cls):
+    for name in slots_of(cls):
         try:
             part = _slot(cls, name).__get__(obj, cls)
         except AttributeError:
@@ -218,12 +242,15 @@ def _attributes(prints: Any, obj: Any, cls: type) -> None:
             prints.then(part)
     if cls.__dictoffset__:
         attributes = object.__getattribute__(obj, "__dict__")
-        if type(attributes) is dict and attributes:
+        if not isinstance(attributes, dict) or prints.attributes(attributes):
+            return
+        if attributes:
             prints.then_mapping(attributes)
 
 
 @functools.lru_cache(maxsize=4096)
-def _slots(cls: type) -> list[str]:
+def slots_of(cls: type) -> list[str]:
+    """The names of the slots of a class and its bases."""
     names: list[str] = copyreg._slotnames(cls)  # type: ignore[attr-defined]
     return [name for name in names if type(_slot(cls, name)) is types.MemberDescriptorType]
 
@@ -248,7 +275,7 @@ def _scalar(prints: Any, obj: Any, cls: type) -> None:
 
 
 def _tensor(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__)
+    prints.say(cls.__qualname__, obj.is_inference())
     look_at_tensor(prints, obj, sys.modules["torch"])
 
 
@@ -341,6 +368,7 @@ LOOKS: dict[type, Look | None] = {
     weakref.ref: Look(_weak),
     slice: Look(_slice),
     re.Pattern: Look(_pattern),
+    importlib.machinery.ModuleSpec: Look(_spec),
     **dict.fromkeys(_SIMPLE, Look(_by_repr)),
 }
 
@@ -380,6 +408,9 @@ def look_of(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
 
 
 def _look_of_plain(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
+    bars: Any = getattr(sys.modules.get("tqdm.std"), "tqdm", None)
+    if bars is not None and issubclass(cls, bars):
+        return Look(_bar)
     if issubclass(cls, type):
         return Look(_class)
     if issubclass(cls, types.ModuleType):

@@ -147,7 +147,9 @@ def take(
     look = _Look(found, places, user_ns)
     for name, module in list(sys.modules.items()):
         namespace = module_dict(module)
-        if namespace is None or name in own or name.split(".")[0] in _NOT_LOOKED_INTO:
+        if namespace is None or not isinstance(name, str):
+            continue
+        if name in own or name.split(".")[0] in _NOT_LOOKED_INTO:
             continue
         if namespace.get("__name__") == name and namespace.get("__spec__") is not None:
             look.module(name, namespace)

@@ -38,6 +38,10 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
         except BaseException as error:
             return self._reader.fail(f"{module}.{name}", f"it is not there: {error}")
 
+    def persistent_load(self, pid: Any) -> Any:
+        """A NaN, by which one it is."""
+        return self._reader.nans.load(pid)
+
     def load_reduce(self) -> None:
         """REDUCE, and the state setters that are written as one."""
         stack = self.stack
@@ -53,6 +57,11 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
         if setting and isinstance(made, Lost) and func is not rebuild.lost:
             self._replace(args[0], made)
             stack[-2] = made
+
+    def load_frozenset(self) -> None:
+        """FROZENSET: its elements must be whole, in a loop they are not."""
+        items = self.pop_mark()
+        self.append(self._reader.call_leaf(frozenset, (items,)))
 
     def load_newobj(self) -> None:
         """NEWOBJ."""
@@ -156,6 +165,7 @@ class PatientUnpickler(_Slow):  # type: ignore[misc]
         if not isinstance(self.stack[-1], Lost):
             self._fill(lambda target: _add_items(target, items), hashed=True)
 
+    dispatch[pickle.FROZENSET[0]] = load_frozenset
     dispatch[pickle.NEXT_BUFFER[0]] = load_next_buffer
     dispatch[pickle.READONLY_BUFFER[0]] = load_readonly_buffer
     dispatch[pickle.REDUCE[0]] = load_reduce

@@ -44,8 +44,9 @@ AGAIN_S = 10.0
 class Verdict:
     """What a test load found. `differs`: positions of names that did not come back equal;
     `failed`: objects that did not load ({"name", "path", "what", "reason"}); `died_at`: position
-    of the name at which the process ended; `lenient`: as in the manifest; `held`: [whose, what] of
-    code that wanted to change files; `unwritable`: modules that cannot be imported without."""
+    of the name at which the process ended, or the load (`why`); `lenient`: as in
+    the manifest; `held`: [whose, what] of code that wanted to change files; `unwritable`: modules
+    that cannot be imported without."""
 
     differs: list[int] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
@@ -53,6 +54,7 @@ class Verdict:
     died_at: int | None = None
     held: list[list[str]] = field(default_factory=list)
     unwritable: list[str] = field(default_factory=list)
+    why: str = "loading it ends the process"
 
 
 class Proof:
@@ -251,6 +253,9 @@ class Proof:
             process.say({"import": answer["imported"], "own": self._own})
         if "error" in answer:
             error = GkewsError.from_json(answer["error"])
+            if error.reason == "restore_failed" and read >= 0:
+                problem = error.message.partition("could not be loaded: ")[2].rstrip(".")
+                return Verdict(died_at=read, why=f"it could not be loaded: {problem}")
             raise _failed(f"A test load of the checkpoint failed: {error.message}")
         found = answer["fingerprints"]
         if len(found) != len(self._expected):

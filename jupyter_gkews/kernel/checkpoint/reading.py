@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import guarded_calls, rebuild, rebuilders
+from . import guarded_calls, nans, rebuild, rebuilders
 from .bytecode import OtherPythonError
 from .collector import collector_held
 from .compression import open_graph
@@ -68,6 +68,7 @@ class GraphReader:
         self._uploads = uploads
         self.dry = dry
         self._when = when
+        self.nans = nans.Found()
         self._storages: dict[tuple[int, str], Any] = {}
         self.notes: dict[str, list[str]] = {}
         self.failed: list[tuple[Any, Loss]] = []
@@ -119,6 +120,8 @@ class GraphReader:
                 load_next(unpickler)
             for number, entry in enumerate(self._manifest.names):
                 self._name = entry["name"]
+                for _ in range(entry.get("announced", 0)):
+                    load_next(unpickler)
                 (value,) = load_next(unpickler)
                 if entry["kind"] == "variable":
                     self._before.setdefault(self._name, self._user_ns.get(self._name, _UNBOUND))
@@ -282,6 +285,9 @@ class _Fast(pickle.Unpickler):
     def __init__(self, file: Any, reader: GraphReader, buffers: Iterator[Any]) -> None:
         super().__init__(file, buffers=buffers)
         self._reader = reader
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self._reader.nans.load(pid)
 
     def find_class(self, module: str, name: str) -> Any:
         return self._reader.find_class(module, name, super().find_class)

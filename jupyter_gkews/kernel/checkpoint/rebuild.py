@@ -16,6 +16,7 @@ import sys
 import types
 import typing
 import weakref
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from . import bytecode, guarded_calls
@@ -113,6 +114,20 @@ def attribute(owner: Any, path: str) -> Any:
     return guarded_calls.real(owner)
 
 
+def of_module(owner: Any, name: str, cls: Any) -> Any:
+    """The object of class `cls` that a module holds."""
+    found = getattr(owner, name)
+    if type(found) is not cls:
+        raise TypeError(f"{owner.__name__}.{name} is no {cls.__qualname__} here")
+    return found
+
+
+def constant(module: str, name: str, value: Any) -> Any:
+    """The very object that a module holds as a constant; `value` where it has no such one."""
+    found = getattr(sys.modules.get(module), name, value)
+    return found if type(found) is type(value) and found == value else value
+
+
 def shell() -> Any:
     """The running InteractiveShell, or None outside IPython."""
     ipython = sys.modules.get("IPython")
@@ -183,12 +198,7 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
     What the user's own metaclass or `__init_subclass__` did when the class was first made is in
     the namespace already (a registry, say) and must not happen twice; those of libraries run.
     """
-    quiet = []
-    for base in {parent for b in bases for parent in getattr(b, "__mro__", ())}:
-        if base.__module__ == "__main__" and "__init_subclass__" in vars(base):
-            quiet.append((base, vars(base)["__init_subclass__"]))
-            del base.__init_subclass__
-    try:
+    with quiet_subclassing(bases):
         if metaclass.__module__ == "__main__" or metaclass.__name__ == "_TypedDictMeta":
             owner: Any = type
             if metaclass.__module__ == "__main__":
@@ -198,6 +208,18 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
         return types.new_class(
             name, bases, {"metaclass": metaclass}, lambda ns: ns.update(keywords)
         )
+
+
+@contextlib.contextmanager
+def quiet_subclassing(bases: tuple[Any, ...]) -> Iterator[None]:
+    """No `__init_subclass__` of the user's runs for a class made within."""
+    quiet = []
+    for base in {parent for b in bases for parent in getattr(b, "__mro__", ())}:
+        if base.__module__ == "__main__" and "__init_subclass__" in vars(base):
+            quiet.append((base, vars(base)["__init_subclass__"]))
+            del base.__init_subclass__
+    try:
+        yield
     finally:
         for base, hook in quiet:
             base.__init_subclass__ = hook
@@ -265,6 +287,14 @@ def new_object(cls: Any, *args: Any, **keywords: Any) -> Any:
     return cls.__new__(cls, *args, **keywords)
 
 
+def set_dictionary(obj: Any, state: tuple[Any, Any]) -> None:
+    """Give an instance a dictionary that others hold, too: the same one; and its slots."""
+    attributes, slots = state
+    obj.__dict__ = attributes
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+
+
 def bare(cls: Any) -> Any:
     """An object of `cls` without a state, made without its __init__."""
     return object.__new__(cls)
@@ -305,6 +335,11 @@ def weak_proxy(target: Any) -> Any:
     return weakref.proxy(target)
 
 
+def dead_proxy() -> Any:
+    """A weak proxy of what is gone."""
+    return weakref.proxy(_Gone())
+
+
 class _Gone:
     """Something to point a dead weak reference at."""
 
@@ -327,6 +362,12 @@ def tensor(
     if cls is torch.Tensor:
         return made.requires_grad_(True) if requires_grad else made
     return torch.Tensor._make_subclass(cls, made, requires_grad)
+
+
+def inference_tensor(*args: Any) -> Any:
+    """The same, made in inference mode: autograd does not follow it."""
+    with sys.modules["torch"].inference_mode():
+        return tensor(*args)
 
 
 def set_tensor(target: Any, state: dict[str, Any]) -> None:

@@ -106,8 +106,42 @@ def answers_all(cls: type) -> bool:
     return own and not hasattr(cls, "__setstate__")
 
 
+def has_dictionary(cls: type) -> bool:
+    """Whether `__dict__` of an object is what it seems to be, and may be asked for."""
+    if type(cls.__getattribute__) is not types.WrapperDescriptorType:
+        return False  # one of the user's
+    kinds = {type(vars(base)["__dict__"]) for base in cls.__mro__ if "__dict__" in vars(base)}
+    return kinds == {types.GetSetDescriptorType}
+
+
+class _Alone:
+    """Nobody else holds the dictionary of one."""
+
+
+def _references_of_dictionary() -> int:
+    alone: Any = _Alone()
+    alone.attribute = None
+    return sys.getrefcount(alone.__dict__)
+
+
+#: What sys.getrefcount says of the dictionary of an instance that nobody else holds.
+ALONE = _references_of_dictionary()
+
+
+def reduce_sharing(writer: GraphWriter, obj: Any) -> Any:
+    """A plain object whose dictionary others hold as well (`vars(obj)` has a name, objects share
+    one, it is the object itself): it comes back as the same one."""
+    attributes = obj.__dict__
+    rv = obj.__reduce_ex__(5)
+    state = rv[2] if len(rv) > 2 else None
+    slots = state[1] if type(state) is tuple and len(state) == 2 else None
+    return (*rv[:2], (attributes, slots), *(rv[3:5] or (None, None)), rebuild.set_dictionary)
+
+
 def reduce_answering(writer: GraphWriter, obj: Any) -> Any:
     """Plain objects whose `__getattr__` must not be asked for `__setstate__` at load."""
+    if has_dictionary(type(obj)) and sys.getrefcount(obj.__dict__) > ALONE:
+        return reduce_sharing(writer, obj)
     rv = obj.__reduce_ex__(5)
     if len(rv) < 3 or rv[2] is None:
         return rv
@@ -146,8 +180,12 @@ def reduce_weakref(writer: GraphWriter, ref: Any) -> Any:
 
 def reduce_weakproxy(writer: GraphWriter, proxy: Any) -> Any:
     """A weak proxy of what it stands for, now. It is asked nothing that it would pass on but the
-    one bound method that tells whose it is; a dead one raises ReferenceError."""
-    return rebuild.weak_proxy, (proxy.__repr__.__self__,)
+    one bound method that tells whose it is; a dead one stays dead."""
+    try:
+        target = proxy.__repr__.__self__
+    except ReferenceError:
+        return rebuild.dead_proxy, ()
+    return rebuild.weak_proxy, (target,)
 
 
 def reduce_weak_dict(writer: GraphWriter, mapping: Any) -> Any:

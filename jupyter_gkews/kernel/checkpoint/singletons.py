@@ -13,7 +13,7 @@ import threading
 import types
 from typing import Any
 
-from . import rebuild, torch_process
+from . import identities, rebuild, torch_process
 
 Reduced = tuple[Any, ...]
 
@@ -41,6 +41,8 @@ def process_objects() -> dict[int, tuple[Any, Reduced]]:
     for (module, name), table in torch_process.tables().items():
         if table:  # else every dictionary of its kind would be looked at
             found[id(table)] = (table, (rebuild.attribute, (sys.modules[module], name)))
+    found.update(identities.generators())
+    found[id(sys.modules)] = (sys.modules, (rebuild.attribute, (sys, "modules")))
     shell = rebuild.shell()
     if shell is not None:
         found[id(shell)] = (shell, (rebuild.shell, ()))

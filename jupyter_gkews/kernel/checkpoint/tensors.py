@@ -114,7 +114,8 @@ def reduce_tensor(writer: GraphWriter, tensor: Any) -> Any:
         tensor.storage_offset(),
         wants_grad,
     )
-    return rebuild.tensor, args, state or None, None, None, _setter(state)
+    make = rebuild.inference_tensor if tensor.is_inference() else rebuild.tensor
+    return make, args, state or None, None, None, _setter(state)
 
 
 class _Described:

@@ -87,9 +87,12 @@ def made_modules(user_ns: dict[str, Any], sources: Sequence[str]) -> dict[str, t
     """
     found: dict[str, types.ModuleType] = {}
     held = {id(value) for value in list(user_ns.values())}
-    for name, module in list(sys.modules.items()):
+    modules: list[tuple[Any, Any]] = list(sys.modules.items())
+    for name, module in modules:
         namespace = module_dict(module)
         if namespace is None or name in _at_start or name == "__main__":
+            continue
+        if not isinstance(name, str):  # a cell may put anything there
             continue
         if namespace.get("__name__") != name or "__file__" in namespace:
             continue

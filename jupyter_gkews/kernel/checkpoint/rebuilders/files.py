@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from .. import rebuild
 from ..placeholders import Lost
 from . import contents
+from .duplicates import same_description
 from .interface import CannotKeepError, Handler, Reduced
 from .loading import loading
 from .temporary_files import directory_of
@@ -125,6 +126,9 @@ def reduce_raw(writer: GraphWriter, file: io.FileIO) -> Reduced:
     position = file.tell() if file.seekable() and writer.flush_files else 0
     _tell(writer, file, place)
     name = file.name if isinstance(file.name, (str, bytes)) else None
+    first = same_description(writer.descriptors, file)
+    if first is not None:
+        return raw_duplicate, (first, file.mode, name)
     if place.content is not None:
         return anonymous_file, (place.content, file.mode, position, name)
     owner = directory_of(place.path)
@@ -260,6 +264,13 @@ def raw_file(
     if position:
         made.seek(position)
     return _renamed(made, name)
+
+
+def raw_duplicate(first: Any, mode: str, name: str | bytes | None) -> Any:
+    """A FileIO on a duplicate of the descriptor of another one: they share a position."""
+    if isinstance(first, Lost):
+        return first
+    return _renamed(io.FileIO(os.dup(first.fileno()), mode.replace("x", "w")), name)
 
 
 def anonymous_file(content: Any, mode: str, position: int, name: str | bytes | None) -> Any:
