@@ -12,8 +12,6 @@ import enum
 import types
 from typing import TYPE_CHECKING, Any, Callable
 
-from cloudpickle import cloudpickle
-
 from . import rebuild
 
 if TYPE_CHECKING:
@@ -182,7 +180,7 @@ def set_enum(cls: Any, state: dict[str, Any]) -> None:
             type.__delattr__(cls, name)
     if "_hashable_values_" in attributes and "_hashable_values_" not in vars(cls):
         del attributes["_hashable_values_"]
-    cloudpickle._class_setstate(cls, (attributes, state["slots"]))
+    rebuild.set_class(cls, (attributes, state["slots"]))
     by_value = cls._value2member_map_
     by_value.clear()
     for name, (value, held, slots, items) in state["members"].items():
