@@ -367,4 +367,21 @@ del file""",
 import where_made
 assert auto is where_made.auto and auto.__name__ == 'auto'""",
     },
+    "what_the_process_and_libraries_share": {
+        "setup": """
+import os, sys
+import matplotlib
+from matplotlib import rcParams
+env = os.environ
+path = sys.path
+os.environ['FIX_TWO'] = 'here'
+rcParams['lines.linewidth'] = 7.0
+held = {'rc': matplotlib.rcParams, 'maps': matplotlib.colormaps}""",
+        "check": """
+assert env is os.environ and env['FIX_TWO'] == 'here' and path is sys.path
+assert rcParams is matplotlib.rcParams is held['rc'] and held['maps'] is matplotlib.colormaps
+assert rcParams['lines.linewidth'] == 7.0
+rcParams['lines.linewidth'] = 9.0
+assert matplotlib.rcParams['lines.linewidth'] == 9.0""",
+    },
 }

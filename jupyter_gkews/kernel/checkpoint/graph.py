@@ -151,7 +151,8 @@ class GraphWriter(pickle.Pickler):
         self._announce([(user_ns, (rebuild.namespace, ()))])
         known: list[tuple[Any, Reduced]] = [
             (vars(builtins), (rebuild.module_dict, ("builtins",))),
-            self._singletons[id(sys.modules)],
+            # the pickler asks nobody about those
+            *(each for each in self._singletons.values() if type(each[0]) in (dict, list)),
             *identities.constants(own),
         ]
         self._announce(known)

@@ -18,11 +18,13 @@ from .looks import default_state, slots_of
 
 Reduced = tuple[Any, ...]
 
-#: Generators that a library shares; random_state.py keeps their state.
-_GENERATORS = (
-    ("random", "_inst"),
-    ("numpy.random.mtrand", "_rand"),
-    ("torch", "default_generator"),
+#: What the process or a library shares, and whose state is kept by rules of its own
+#: (random_state.py, process_state.py, interpreter_state.py, figure_state.py) or is a cache.
+_SHARED = (
+    *(("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("torch", "default_generator")),
+    *(("os", "environ"), ("sys", "path"), ("sys", "meta_path"), ("sys", "path_hooks")),
+    *(("sys", "modules"), ("sys", "path_importer_cache"), ("linecache", "cache")),
+    *(("gc", "callbacks"), ("matplotlib", "rcParams"), ("matplotlib", "colormaps")),
 )
 #: Modules whose objects belong to the process, or that hold what cells have made.
 _NOT_LOOKED_INTO = frozenset(
@@ -66,10 +68,10 @@ def _modules() -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, namespace
 
 
-def generators() -> dict[int, tuple[Any, Reduced]]:
-    """The generators of random numbers that libraries share, by id."""
+def shared() -> dict[int, tuple[Any, Reduced]]:
+    """What the process or a library shares, by id: generators of random numbers, settings."""
     found = {}
-    for name, attribute in _GENERATORS:
+    for name, attribute in _SHARED:
         module = sys.modules.get(name)
         single = vars(module).get(attribute) if type(module) is types.ModuleType else None
         if single is not None:

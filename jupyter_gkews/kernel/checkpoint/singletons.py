@@ -41,8 +41,7 @@ def process_objects() -> dict[int, tuple[Any, Reduced]]:
     for (module, name), table in torch_process.tables().items():
         if table:  # else every dictionary of its kind would be looked at
             found[id(table)] = (table, (rebuild.attribute, (sys.modules[module], name)))
-    found.update(identities.generators())
-    found[id(sys.modules)] = (sys.modules, (rebuild.attribute, (sys, "modules")))
+    found.update(identities.shared())
     shell = rebuild.shell()
     if shell is not None:
         found[id(shell)] = (shell, (rebuild.shell, ()))
