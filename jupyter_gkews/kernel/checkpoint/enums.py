@@ -58,7 +58,9 @@ def reduce_enum(cls: type, attributes: dict[str, Any], slots: Any, qualname: str
     flags = issubclass(cls, enum.Flag)
     values = [m._value_ if flags else None for m in members.values()]
     contents = [_content(m) for m in members.values()]
-    args = (type(cls), cls.__name__, cls.__bases__, qualname, cls.__module__)
+    # None: the usual one, which has another name up to Python 3.10
+    metaclass = None if type(cls) is enum.EnumMeta else type(cls)
+    args = (metaclass, cls.__name__, cls.__bases__, qualname, cls.__module__)
     made = (list(members), aliases, values, contents, getattr(cls, "_boundary_", None))
     first = {at: m for at, m in enumerate(members.values()) if aliases[at] == at}
     names = list(members)
@@ -154,7 +156,7 @@ def enum_class(
         made._value_ = at if values[at] is None else values[at]
         return made
 
-    owner = metaclass
+    owner = metaclass = metaclass or enum.EnumMeta
     if metaclass.__module__ == "__main__":
         parents = (c for c in metaclass.__mro__ if c.__module__ != "__main__")
         owner = next(c for c in parents if "__new__" in vars(c))
