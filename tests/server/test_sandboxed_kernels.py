@@ -184,3 +184,24 @@ def test_programs_inside_find_the_proxy_and_it_does_not_lead_to_this_machine(
         "r = c.getresponse(); print(r.status, r.read().decode())"
     )
     assert said.startswith("403") and "SandboxProvisioner.allow_hosts" in said
+
+
+def test_nothing_is_removed_while_a_sandbox_saves(kernel: LiveKernel) -> None:
+    store = kernel.server.store
+    kernel.do("checkpoint")
+    kernel.run(
+        "from pathlib import Path\n"
+        "from jupyter_gkews.kernel.checkpoint import locks\n"
+        f"held = locks.shared(Path({str(store)!r})); held.__enter__()"
+    )
+    kept = kernel.server.ask("POST", "gkews/gc", {"dry_run": False}, status=200)
+    assert "nothing was removed" in kept["stays"], kept["stays"]
+    kernel.run("held.__exit__(None, None, None)")
+    assert kernel.server.ask("POST", "gkews/gc", {}, status=200)["stays"] is None
+    (store / "alone").touch()  # as another server, on another machine, would hold it
+    kernel.run("seen = []\nimport threading, time\ndef save():\n"
+               f"    with locks.shared(Path({str(store)!r})): seen.append(time.time())\n"
+               "saving = threading.Thread(target=save); saving.start()")  # fmt: skip
+    assert kernel.run("saving.join(0.3); print(seen)") == "[]\n"
+    (store / "alone").unlink()
+    assert kernel.run("saving.join(); print(len(seen))") == "1\n"

@@ -19,6 +19,7 @@ from tornado import web
 from traitlets import Enum, List, Unicode
 
 from ...errors import GkewsError
+from ...kernel.checkpoint import locks
 from ...kernel.protocol import HELLO_FILE, read_json, write_json
 from ...kernel_process import KernelProcess
 from ...launching import freezable
@@ -186,6 +187,9 @@ class SandboxProvisioner(PausableProvisioner):
         cwd = str(kwargs.get("cwd") or Path.cwd())
         env = {name: str(value) for name, value in (kwargs.get("env") or os.environ).items()}
         env.pop("JPY_PARENT_PID", None)  # there is no such process inside
+        env[locks.ENV_SANDBOX] = self.kernel_id
+        if self.settings is not None:
+            await asyncio.to_thread(locks.forget, self.settings.store, self.kernel_id)
         plan = bundle.Plan(
             self._command(cmd), cwd, env, self._binds(cwd), proxy=self.network == "proxy"
         )

@@ -2,6 +2,10 @@
 
 By flock on a file of the store, so that it ends with the process that holds it, however that
 ends. It protects nothing where a file system has no locks: then nothing is removed either.
+
+A lock that is taken inside a gVisor sandbox is not seen outside. There files stand for it: each
+who shares the store from inside has one in `sharing/`, and whoever is alone outside has `alone`.
+Each makes its own first and looks for the other's then, so that one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ import contextlib
 import errno
 import importlib
 import os
+import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +27,13 @@ with contextlib.suppress(ImportError):  # not POSIX
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+
+#: Set inside a sandbox, to the name of its folder below the store's `sandboxes`.
+ENV_SANDBOX = "JUPYTER_GKEWS_SANDBOX_NAME"
+#: Seconds after which a file that nobody touches any more stands for nothing: outside, where the
+#: holder touches it; inside, where the sandbox is none of this store's.
+_STALE_ALONE_S = 60.0
+_STALE_SHARING_S = 3600.0
 
 
 @contextmanager
@@ -40,7 +53,8 @@ def shared(root: Path, *, write: bool = True) -> Iterator[None]:
                 raise
         if fd >= 0:
             _flock(fd, "LOCK_SH")
-        yield
+        with _told_outside(root, write):
+            yield
     finally:
         if fd >= 0:
             os.close(fd)
@@ -53,10 +67,85 @@ def alone(root: Path) -> Iterator[bool]:
     Raises OSError if the file of the lock cannot be made.
     """
     fd = os.open(root / "lock", os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o600)
+    mark = root / "alone"
+    marked = False
     try:
-        yield _flock(fd, "LOCK_EX", "LOCK_NB")
+        held = _flock(fd, "LOCK_EX", "LOCK_NB")
+        if held and ENV_SANDBOX not in os.environ:
+            _touch(mark)
+            marked = True
+            held = not _shared_inside(root)
+        elif held:
+            held = False  # nobody outside would know of it
+        yield held
     finally:
+        if marked:
+            mark.unlink(missing_ok=True)
         os.close(fd)
+
+
+def still_alone(root: Path) -> None:
+    """To be called now and then by whoever is alone for long."""
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(root / "alone")
+
+
+def forget(root: Path, sandbox: str) -> None:
+    """What the processes of a sandbox held, which have ended."""
+    for mark in (root / "sharing").glob(f"{sandbox}.*"):
+        mark.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told_outside(root: Path, write: bool) -> Iterator[None]:
+    """Inside a sandbox: let those outside know that the store is in use."""
+    sandbox = os.environ.get(ENV_SANDBOX)
+    if not sandbox:
+        yield
+        return
+    mark = root / "sharing" / f"{sandbox}.{uuid.uuid4().hex}"
+    try:
+        mark.parent.mkdir(mode=0o700, exist_ok=True)
+        _touch(mark)
+    except OSError:
+        if write:
+            raise
+        yield
+        return
+    try:
+        while _fresh(root / "alone", _STALE_ALONE_S):
+            time.sleep(0.05)
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _shared_inside(root: Path) -> bool:
+    """Whether a sandbox shares the store; what the ended ones have left is removed."""
+    try:
+        marks = list((root / "sharing").iterdir())
+    except FileNotFoundError:
+        return False
+    found = False
+    for mark in marks:
+        there = (root / "sandboxes" / mark.name.partition(".")[0]).is_dir()
+        if there or _fresh(mark, _STALE_SHARING_S):
+            found = True
+        else:
+            mark.unlink(missing_ok=True)
+    return found
+
+
+def _touch(mark: Path) -> None:
+    os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | _CLOEXEC, 0o600))
+    os.utime(mark)
+
+
+def _fresh(mark: Path, seconds: float) -> bool:
+    try:
+        return time.time() - mark.stat().st_mtime < seconds
+    except FileNotFoundError:
+        return False
 
 
 def wait_alone(fd: int) -> None:

@@ -128,9 +128,11 @@ def _collect(
         report["chunks"]["count"] += 1
         report["chunks"]["bytes"] += nbytes
         if not dry_run:
+            locks.still_alone(store.root)
             path.unlink()
     if not dry_run:
         for entry in trash:  # last: as long as one is there, another collection will come
+            locks.still_alone(store.root)
             remove_tree(entry)
     report["bytes_freed"] = sum(
         [report["chunks"]["bytes"], report["leftovers"]["bytes"]]
