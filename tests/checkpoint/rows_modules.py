@@ -254,6 +254,11 @@ class Config(types.ModuleType):
 conf_made = Config('conf_made', 'doc'); conf_made.offset = 2
 sys.modules['conf_made'] = conf_made
 sys.modules['plain_made'] = types.SimpleNamespace(x=3)
+class Lazy(types.ModuleType):
+    def __getattr__(self, name):
+        raise AttributeError(name) if name[:2] == '__' else RuntimeError('cannot be imported')
+sys.modules[7] = types; sys.modules['evil_made'] = 5; sys.modules['none_made'] = None
+sys.modules['lazy_made'] = Lazy('lazy_made')
 def use():
     import conf_made as c, plain_made as p
     return c.now, p.x""",

@@ -113,7 +113,8 @@ def made_entries(sources: Sequence[str]) -> dict[str, Any]:
     return {
         name: value
         for name, value in entries.items()
-        if name not in _at_start
+        if isinstance(name, str)
+        and name not in _at_start
         and not issubclass(type(value), types.ModuleType)
         and (type(value) is types.SimpleNamespace or type(value).__module__ == "__main__")
         and any(name in source for source in sources)
