@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gkews.kernel.checkpoint import process_state
+from jupyter_gkews.kernel.checkpoint import process_state, random_state
 from jupyter_gkews.kernel.checkpoint.save import save
 from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
 
@@ -95,3 +96,11 @@ json.dump(rows, sys.stderr)
     assert rows["other open files"]["fate"] == "lost"
     assert unnamed in rows["other open files"]["reason"]
     assert log not in done.stderr
+
+
+def test_a_part_of_the_state_that_cannot_be_read_loses_only_itself() -> None:
+    draws = random_state.capture(lambda *_row: None)
+    expected = random.random()
+    problems = process_state.apply_objects({}, {"interpreter": {"limits": 5}, "rng": draws})
+    assert len(problems) == 1 and problems[0].startswith("interpreter: ")
+    assert random.random() == expected

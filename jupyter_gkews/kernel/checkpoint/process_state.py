@@ -11,8 +11,9 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Callable
 
+from ...errors import GkewsError
 from ..protocol import ENV_HASH_SEED
 from . import (
     figure_state,
@@ -331,13 +332,23 @@ def apply_before_loading(state: dict[str, Any]) -> list[str]:
 def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
     """What `capture` took, after everything is loaded. Returns sentences about what could not be
     put back."""
-    problems = []
+    problems: list[str] = []
+
+    def attempt(what: str, put: Callable[..., Any], *args: Any) -> None:
+        """One part that cannot be read here loses only itself."""
+        try:
+            problems.extend(put(*args) or ())
+        except (GkewsError, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            problems.append(f"{what}: {type(error).__name__}: {str(error)[:200]}")
+
     objects = {_OLD_NAMES.get(name, name): value for name, value in objects.items()}
     if isinstance(objects.get("warnings"), list):
         objects.setdefault("interpreter", {"warnings": objects["warnings"]})
     for name, value in objects.items():
         if name.startswith("module ") and isinstance(value, dict):
-            problems += module_state.put(value)
+            attempt(name, module_state.put, value)
     entries = objects.get("entries of sys.modules")
     if isinstance(entries, dict):
         for name, value in entries.items():
@@ -345,21 +356,21 @@ def apply_objects(state: dict[str, Any], objects: dict[str, Any]) -> list[str]:
                 sys.modules.setdefault(name, value)
     changes = objects.get("changes of libraries")
     if isinstance(changes, dict):
-        problems += patching.put(changes)
+        attempt("changes of libraries", patching.put, changes)
     libraries = objects.get("library settings")
     if isinstance(libraries, dict):
-        problems += library_state.apply(libraries)
+        attempt("library settings", library_state.apply, libraries)
     shell = objects.get("IPython")
     if isinstance(shell, dict):
-        problems += shell_state.apply(shell)
-    problems += rebuilders.put_back(objects.get("rebuilders"))
-    torch_process.apply(objects.get("torch"))
-    figures.apply(objects.get("figures"))
-    problems += widgets.apply(objects.get("widgets"))
+        attempt("IPython", shell_state.apply, shell)
+    attempt("rebuilders", rebuilders.put_back, objects.get("rebuilders"))
+    attempt("torch", torch_process.apply, objects.get("torch"))
+    attempt("figures", figures.apply, objects.get("figures"))
+    attempt("widgets", widgets.apply, objects.get("widgets"))
     interpreter = objects.get("interpreter")
     if isinstance(interpreter, dict):
-        problems += interpreter_state.apply(interpreter)
+        attempt("interpreter", interpreter_state.apply, interpreter)
     # Imports and extensions may have changed sys.path, or drawn numbers: these two come last.
     _apply_sys_path(state)
-    problems += random_state.apply(objects.get("random numbers") or {})
+    attempt("random numbers", random_state.apply, objects.get("random numbers") or {})
     return problems
