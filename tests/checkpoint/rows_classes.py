@@ -196,4 +196,78 @@ g.a = 4; assert h.a == 4
 tie.unlink(); g.a = 5; assert h.a == 4
 h.unobserve(told, 'a'); seen.clear(); h.a = 6; assert seen == ['any']""",
     },
+    "what_an_object_leaves_out_of_itself": {
+        "setup": """
+import functools
+class Cached:
+    def __init__(self): self.x = 1; self.cache = {1: 2}; self.n = 3
+    def __getstate__(self): state = dict(vars(self)); del state['cache']; state['n'] = None; return state
+class Derived(Cached): pass
+class Refilled:
+    def __init__(self): self.x = 1; self.lock = 2
+    def __getstate__(self): state = dict(vars(self)); del state['lock']; return state
+    def __setstate__(self, state): vars(self).update(state); self.lock = 5
+class NotRefilled(Refilled):
+    def __setstate__(self, state): vars(self).update(state)
+class Reduced:
+    def __init__(self, x): self.x = x
+    def __reduce__(self): return (Reduced, (self.x,))
+class Slotted:
+    __slots__ = ('p', 'q')
+    def __getstate__(self): return (None, {'p': self.p})
+class Listed:
+    def __getstate__(self): return [self.a]
+    def __setstate__(self, state): self.a = state[0]
+class Nothing:
+    def __init__(self): self.x = 1
+    def __getstate__(self): return None
+class Lazy:
+    def __init__(self): self.x = 1
+    @functools.cached_property
+    def twice(self): return 2 * self.x
+    def __getstate__(self): return {'x': self.x}
+cached = Cached(); derived = Derived(); refilled = Refilled(); bare = NotRefilled()
+reduced = Reduced(1); reduced.extra = 3; whole = Reduced(2)
+slotted = Slotted(); slotted.p = 1; slotted.q = 2; listed = Listed(); listed.a = 1; listed.b = 2
+nothing = Nothing(); lazy = Lazy(); lazy.twice; held = [bare, lazy]""",
+        "check": """
+told = {row['name']: row['reason'] for row in report.rebuilt_details}
+assert told == {
+    'cached': "its own __getstate__ leaves out 'cache', 'n'", 'derived': "its own __getstate__ leaves out 'cache', 'n'",
+    'bare': "its own __getstate__ leaves out 'lock'", 'reduced': "its own __reduce__ leaves out 'extra'",
+    'slotted': "its own __getstate__ leaves out 'q'", 'listed': "its own __getstate__ leaves out 'b'",
+    'nothing': "its own __getstate__ leaves out 'x'"}, told
+assert cached.x == 1 and refilled.lock == 5 and whole.x == 2 and lazy.twice == 2 and held[0] is bare""",
+        "rebuilt": ["cached", "derived", "bare", "reduced", "slotted", "listed", "nothing"],
+    },
+    "what_fails_is_told_in_words_of_the_user": {
+        "setup": """
+class D(dict):
+    def __setitem__(self, key, value): raise ValueError('no')
+    def __reduce__(self): return (D, (), None, None, iter([('a', 1)]))
+class L(list):
+    def extend(self, values): raise ValueError('no')
+    append = extend
+    def __reduce__(self): return (L, (), None, iter([1]))
+class S:
+    def __setstate__(self, state): raise ValueError('no')
+class N:
+    def __new__(cls, *args):
+        if not args: raise ValueError('bare')
+        return object.__new__(cls)
+d = D(); l = L(); s = S(); s.x = 1; n = N(1)""",
+        "check": """
+told = {row['name']: row['reason'] for row in report.lost}
+for name in 'dlsn':
+    why = 'bare' if name == 'n' else 'no'
+    assert told[name] == f'an object of the class {name.upper()}: it could not be rebuilt: {why}', told""",
+        "lost": ["d", "l", "n", "s"],
+    },
+    "ufuncs_of_scipy_behind_a_formula": {
+        "setup": """
+import sympy
+x, y = sympy.symbols('x y')
+formula = sympy.lambdify((x, y), sympy.sin(x) * y, 'scipy')""",
+        "check": "assert abs(formula(1, 2) - 1.682941969615793) < 1e-12",
+    },
 }

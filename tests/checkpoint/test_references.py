@@ -230,6 +230,21 @@ def test_a_file_changed_by_one_byte_never_gives_wrong_numbers(
     assert back["weights"]["up"].shape == (1024, 512)
 
 
+def test_all_names_are_told_that_need_what_was_changed(
+    namespace: Namespace, store: CheckpointStore, file: Path
+) -> None:
+    load = LOAD.format(path=str(file))
+    copies = "half = weights['up'].astype('float16')\nother_copy = weights['up'].copy()"
+    take(namespace(load, copies), store)
+    flip(file, offset_of(file, "up") + 5, unseen=True)
+    with pytest.raises(GkewsError) as caught:
+        restore(namespace(), store, "one")
+    report = restore(namespace(), store, "one", accept_missing=True)
+    lost = {row["name"].split("[")[0] for row in report.lost}
+    assert lost >= {"weights", "other_copy"}
+    assert all(name in caught.value.message for name in lost), caught.value.message
+
+
 def test_a_change_of_what_is_not_used_is_no_change(
     namespace: Namespace, store: CheckpointStore, file: Path
 ) -> None:

@@ -29,6 +29,7 @@ from . import (
     functions,
     identities,
     kinds,
+    left_out,
     live_views,
     nans,
     patches,
@@ -144,6 +145,7 @@ class GraphWriter(pickle.Pickler):
         self._nans = nans.Nans()
         self.announced: set[int] = set()  # ids of namespaces
         self._singletons = {**identities.sentinels(), **process_objects()}
+        self._left_out: dict[Any, Any] = {}
         self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
         own = user_modules.own_modules()
         self._dictionaries_named = identities.dictionaries_named(cell_sources(), own)
@@ -451,7 +453,12 @@ class GraphWriter(pickle.Pickler):
         rv = reduce(obj) if reduce is not None else obj.__reduce_ex__(5)
         if isinstance(rv, str):
             return self._global(obj, rv)
-        return reduction.checked(obj, rv)
+        rv = reduction.checked(obj, rv)
+        if reduce is None:
+            rv, told = left_out.watched(obj, rv, self._left_out)
+            if told:
+                self.note_rebuilt(told, obj)
+        return rv
 
     def _global(self, obj: Any, path: str) -> Reduced:
         """An object that says it is found under `path` in a module."""

@@ -58,7 +58,7 @@ def judge(
         if entry["name"] in failed:
             continue
         if position in changing:
-            _tell_changing(manifest, entry["name"])
+            _tell(manifest, entry["name"], CHANGING)
         elif entry["kind"] in ("variable", "item"):
             reason = "it did not come back equal in a test load"
             wanting[entry["name"]] = Loss("an object", reason)
@@ -69,6 +69,9 @@ def judge(
         manifest.lenient = 1
         _take_failures(manifest, verdict.failed)
     if not wanting:
+        for name, texts in verdict.left_out.items():
+            for text in dict.fromkeys(texts):
+                _tell(manifest, name, text)
         _take_held(manifest, verdict)
     return wanting
 
@@ -96,12 +99,20 @@ def _take_held(manifest: Manifest, verdict: Verdict) -> None:
 CHANGING = "it was changing while it was saved: a state of that time is kept"
 
 
-def _tell_changing(manifest: Manifest, name: str) -> None:
+def _tell(manifest: Manifest, name: str, text: str) -> None:
+    """A variable that is there comes back otherwise than it was."""
     for row in manifest.variables:
-        if row["name"] == name and row["fate"] == "kept":
-            row.update(fate="rebuilt", reason=CHANGING)
-            manifest.rebuilt.append({"name": name, "reason": CHANGING, "cell": row["cell"]})
+        if row["name"] != name or row["fate"] == "lost" or text in (row["reason"] or ""):
+            continue
+        if row["fate"] == "kept":
+            row.update(fate="rebuilt", reason=text)
+            manifest.rebuilt.append({"name": name, "reason": text, "cell": row["cell"]})
             manifest.kept -= 1
+            continue
+        row["reason"] += f"; {text}"
+        for told in manifest.rebuilt:
+            if told["name"] == name:
+                told["reason"] = row["reason"]
 
 
 def _take_failures(manifest: Manifest, failed: list[dict[str, Any]]) -> None:

@@ -211,10 +211,22 @@ class CheckpointMemory:
             return
         if isinstance(error, GkewsError) or self._accept_missing:
             raise error
-        memory = self._referenced[index - len(self._manifest.blocks)]
-        each = memory.reference
-        problem = Problem(each.path, str(error).split(": ", 1)[-1], each.names, each.used)
-        raise missing(self._manifest.id, [problem])
+        raise missing(self._manifest.id, self._problems())
+
+    def _problems(self) -> list[Problem]:
+        """All files of weights that are not as they were, each with all names that need it."""
+        found: dict[str, Problem] = {}
+        blocks = len(self._manifest.blocks)
+        for index, memory in enumerate(self._referenced, blocks):
+            self._done[index].wait()
+            error = self._errors.get(index)
+            if not isinstance(error, ReferenceLostError):
+                continue
+            each, reason = memory.reference, str(error).split(": ", 1)[-1]
+            problem = found.setdefault(each.path, Problem(each.path, reason, [], 0))
+            problem.names += [name for name in each.names if name not in problem.names]
+            problem.nbytes += each.used
+        return list(found.values())
 
     def view(self, index: int) -> tuple[Any, bool]:
         """The buffer of view `index`, checked; and whether it should get memory of its own.

@@ -19,7 +19,7 @@ from .rebuilders.result_caches import cached_entries
 from .singletons import process_objects
 
 #: Lost parts of one name that are told each with its path.
-PATHS = 50
+PATHS = 10
 #: How much quicker than step by step many objects are looked through at once.
 _AT_ONCE = 8
 #: Objects of a name up to which it is looked through step by step where the quick look misled.

@@ -46,7 +46,7 @@ class Verdict:
     `failed`: objects that did not load ({"name", "path", "what", "reason"}); `died_at`: position
     of the name at which the process ended, or the load (`why`); `lenient`: as in
     the manifest; `held`: [whose, what] of code that wanted to change files; `unwritable`: modules
-    that cannot be imported without."""
+    that cannot be imported without; `left_out`: by name, what objects left out of themselves."""
 
     differs: list[int] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
@@ -55,6 +55,7 @@ class Verdict:
     held: list[list[str]] = field(default_factory=list)
     unwritable: list[str] = field(default_factory=list)
     why: str = "loading it ends the process"
+    left_out: dict[str, list[str]] = field(default_factory=dict)
 
 
 class Proof:
@@ -267,6 +268,7 @@ class Proof:
             bool(answer["lenient"] or answer["failed"]),
             held=answer["held"],
             unwritable=answer["unwritable"],
+            left_out=answer["left_out"],
         )
 
     def _close_unless_good(self, process: zygote.Zygote) -> None:

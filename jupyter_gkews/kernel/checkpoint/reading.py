@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import guarded_calls, nans, rebuild, rebuilders
+from . import guarded_calls, left_out, nans, rebuild, rebuilders
 from .bytecode import OtherPythonError
 from .collector import collector_held
 from .compression import open_graph
@@ -71,6 +71,7 @@ class GraphReader:
         self.nans = nans.Found()
         self._storages: dict[tuple[int, str], Any] = {}
         self.notes: dict[str, list[str]] = {}
+        self.left_out: dict[str, list[str]] = {}
         self.failed: list[tuple[Any, Loss]] = []
         self.lenient = bool(manifest.lenient)
         self._name = ""
@@ -83,6 +84,7 @@ class GraphReader:
             "storage": self.storage,
             "array": self.array,
             "shell": self.shell,
+            "set_described": self.set_described,
         }
 
     def read(self, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
@@ -101,6 +103,7 @@ class GraphReader:
                 self._storages.clear()
                 self.failed.clear()
                 self.notes.clear()
+                self.left_out.clear()
                 self._afterwards.clear()
         return dict(self._read(PatientUnpickler, progress))
 
@@ -260,18 +263,57 @@ class GraphReader:
             self.note(f"{device} is not here: it is on the CPU now")
             return "cpu"
 
+    def set_described(self, obj: Any, described: tuple[Any, ...]) -> None:
+        """The state of an object that describes itself; what it lacks then is told."""
+        rebuild.set_described(obj, described)
+        _, names, method, _ = described
+        names = left_out.gone(obj, names)
+        if names:
+            text = left_out.sentence(method, names)
+            self.note(text)
+            self.left_out.setdefault(self._name, []).append(text)
+
     def shell(self) -> Any:
         """The running InteractiveShell; a stand-in where there is none."""
         return rebuild.shell() or StandIn()
 
 
 def _what(func: Any, args: Any) -> str:
-    if func is rebuild.set_state and args:
-        func = type(args[0])
-    elif getattr(func, "__name__", "") == "__newobj__" and args:
-        func = args[0]
-    name = getattr(func, "__qualname__", None) or type(func).__qualname__
-    return f"an object made by {name}"
+    """What a call was to make or fill, in words of the user's: no name of ours is among them."""
+    first = args[0] if args else None
+    name = getattr(func, "__name__", "")
+    ours = (getattr(func, "__module__", None) or "").split(".")[0] in _OURS
+    if ours and name in _WORDS:
+        return _WORDS[name].format(*args)
+    if ours and name.startswith(_FILLING):
+        if isinstance(first, type):
+            return f"the class {first.__qualname__}"
+        return f"an object of the class {type(first).__qualname__}"
+    if isinstance(first, type) and (ours or name in ("__new__", "_reconstruct", "_reconstructor")):
+        return f"an object of the class {first.__qualname__}"
+    if ours:
+        return "an object"
+    return f"an object made by {getattr(func, '__qualname__', None) or type(func).__qualname__}"
+
+
+_OURS = ("jupyter_gkews", "cloudpickle", "copyreg", "pickle")
+#: Beginnings of the names of what gives an object its state.
+_FILLING = ("set_", "fill", "update_", "_class_setstate", "<lambda>")
+#: What our constructors make, by their arguments.
+_WORDS = {
+    "module": "the module {0}",
+    "made_module": "the module {0}",
+    "module_dict": "the module {0}",
+    "function": "the function {2}",
+    "code": "a function",
+    "make_class": "the class {1}",
+    "_make_skeleton_class": "the class {1}",
+    "_make_skeleton_enum": "the class {1}",
+    "attribute": "what was found as {1!r}",
+    "subscribed": "a class",
+    "array": "an array",
+    "tensor": "a tensor",
+}
 
 
 def load_next(unpickler: Any) -> Any:

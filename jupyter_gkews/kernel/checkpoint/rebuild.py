@@ -282,6 +282,16 @@ def set_state(obj: Any, state: Any) -> None:
         setattr(obj, name, value)
 
 
+def set_described(obj: Any, described: tuple[Any, ...]) -> None:
+    """The state that an object's own code has described; the reader tells what it lacks then.
+    `described`: (state, attributes that it may lack, name of that code, setter of the state)."""
+    state, _, _, setter = described
+    if setter is not None:
+        setter(obj, state)
+    elif state is not None:
+        set_state(obj, state)
+
+
 def new_object(cls: Any, *args: Any, **keywords: Any) -> Any:
     """What NEWOBJ does, for objects that say they are of another class."""
     return cls.__new__(cls, *args, **keywords)

@@ -36,7 +36,8 @@ _LOOK_THROUGH = 3_000_000
 class RestoreReport:
     """How a restore ended. `lost` and the details are rows {"name", "reason", "cell"}; `seconds`
     by step; `extras` the objects that were saved as extras; `values` by position in the
-    manifest; `lenient` whether some object failed to load; `unimported` modules, and why; `places`
+    manifest; `lenient` whether some object failed to load; `left_out`: by name, what objects left
+    out of themselves; `unimported` modules, and why; `places`
     where the memory lies."""
 
     checkpoint: str
@@ -50,6 +51,7 @@ class RestoreReport:
     values: list[Any] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     lenient: bool = False
+    left_out: dict[str, list[str]] = field(default_factory=dict)
     unimported: dict[str, BaseException] = field(default_factory=dict)
     places: Callable[[set[int]], Places] = lambda _: Places()
 
@@ -156,6 +158,7 @@ def restore(
             report.places = memory.places
         report.values = [found[str(i)] for i in range(len(manifest.names))]
         report.lenient = reader.lenient
+        report.left_out = reader.left_out
         _bind(user_ns, manifest, report, dry)
     _account(manifest, reader, report, user_ns)
     report.rebuilt_details += around.told()
@@ -261,8 +264,10 @@ def _account(
     notes = {name: list(texts) for name, texts in reader.notes.items()}
     for name, texts in notes.items():
         if name in rows and rows[name]["fate"] != "lost":
-            note = "; ".join(texts)
             reason = rows[name].get("reason")
+            note = "; ".join(text for text in texts if text not in (reason or ""))
+            if not note:  # told at the save
+                continue
             rows[name].update(fate="rebuilt", reason=f"{reason}; {note}" if reason else note)
     report.kept = sum(row["fate"] == "kept" for row in rows.values())
     report.rebuilt_details = [

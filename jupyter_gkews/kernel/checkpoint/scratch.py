@@ -243,6 +243,7 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
         "fingerprints": found,
         "failed": report.failed,
         "lenient": report.lenient,
+        "left_out": report.left_out,
         "imported": [name for name in sys.modules if name not in before],
         "held": list(told(order["guard"].noted()).items()),
         "unwritable": [name for name, error in refused.items() if refused_to_write(error)],

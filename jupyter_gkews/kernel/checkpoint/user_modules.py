@@ -52,6 +52,7 @@ def _libraries() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def is_library_file(path: str) -> bool:
+    """Whether a file is one of Python or its packages."""
     """Whether a file of code belongs to Python or to an installed package."""
     if not os.path.isabs(path):
         return True  # frozen, or a name that is no file
