@@ -69,6 +69,8 @@ def _method(cls: type) -> str | None:
 def _is_users(cls: type) -> bool:
     if cls.__module__ == "__main__":
         return True
+    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:  # ours, wherever it lies
+        return False
     path = getattr(sys.modules.get(cls.__module__), "__file__", None)
     return isinstance(path, str) and not is_library_file(path)
 
