@@ -270,4 +270,40 @@ x, y = sympy.symbols('x y')
 formula = sympy.lambdify((x, y), sympy.sin(x) * y, 'scipy')""",
         "check": "assert abs(formula(1, 2) - 1.682941969615793) < 1e-12",
     },
+    "abstract_classes_of_a_metaclass_that_counts": {
+        "setup": """
+import abc, collections, typing
+class Base(abc.ABC):
+    registry = {}
+    def __init_subclass__(cls, **words): super().__init_subclass__(**words); Base.registry[cls.__name__] = cls
+    @property
+    @abc.abstractmethod
+    def q(self): ...
+    @abc.abstractproperty
+    def old(self): ...
+class K(Base):
+    q = 1; old = 2
+class Meta(abc.ABCMeta):
+    count = 0
+    def __setattr__(cls, name, value): Meta.count += 1; super().__setattr__(name, value)
+class X(metaclass=Meta): y = 1
+X.z = 2; X.register(int); count = Meta.count
+T = typing.TypeVar('T')
+class G(typing.Generic[T]): x: int = None
+class G2(G[int]): x: int = None
+class Hashless:
+    def __eq__(self, other): return True
+class H2(Hashless): __hash__ = None
+class O(collections.OrderedDict): limit = None
+class O2(O): limit = None""",
+        "check": """
+try: Base(); assert False
+except TypeError: pass
+class New(Base): q = 3; old = 4
+assert Base.registry == {'K': K, 'New': New} and K().q == 1
+assert Meta.count == count and issubclass(int, X) and X.z == 2
+X.t = 1; assert Meta.count == count + 1
+assert typing.get_type_hints(G2) == {'x': int} and G2.__orig_bases__ == (G[int],) and H2.__hash__ is None
+O.limit = 5; assert O2.limit is None and G2.x is None""",
+    },
 }

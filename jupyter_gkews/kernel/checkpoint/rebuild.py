@@ -198,7 +198,7 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
     What the user's own metaclass or `__init_subclass__` did when the class was first made is in
     the namespace already (a registry, say) and must not happen twice; those of libraries run.
     """
-    with quiet_subclassing(bases):
+    with quiet_subclassing(bases, metaclass):
         if metaclass.__module__ == "__main__" or metaclass.__name__ == "_TypedDictMeta":
             owner: Any = type
             if metaclass.__module__ == "__main__":
@@ -211,18 +211,21 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
 
 
 @contextlib.contextmanager
-def quiet_subclassing(bases: tuple[Any, ...]) -> Iterator[None]:
-    """No `__init_subclass__` of the user's runs for a class made within."""
+def quiet_subclassing(bases: tuple[Any, ...], metaclass: Any = type) -> Iterator[None]:
+    """No `__init_subclass__` of the user's runs for a class made within, and no `__setattr__` of
+    the user's metaclass (that of abc sets an attribute)."""
+    hooks = [(base, "__init_subclass__") for b in bases for base in getattr(b, "__mro__", ())]
+    hooks += [(base, "__setattr__") for base in metaclass.__mro__]
     quiet = []
-    for base in {parent for b in bases for parent in getattr(b, "__mro__", ())}:
-        if base.__module__ == "__main__" and "__init_subclass__" in vars(base):
-            quiet.append((base, vars(base)["__init_subclass__"]))
-            del base.__init_subclass__
+    for base, hook in dict.fromkeys(hooks):
+        if base.__module__ == "__main__" and hook in vars(base):
+            quiet.append((base, hook, vars(base)[hook]))
+            type.__delattr__(base, hook)
     try:
         yield
     finally:
-        for base, hook in quiet:
-            base.__init_subclass__ = hook
+        for base, hook, function in quiet:
+            type.__setattr__(base, hook, function)
 
 
 def set_class(cls: Any, state: tuple[dict[str, Any], Any]) -> None:
