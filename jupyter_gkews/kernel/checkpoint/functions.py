@@ -13,6 +13,7 @@ import linecache
 import sys
 import types
 import typing
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from cloudpickle import cloudpickle
@@ -206,6 +207,8 @@ def reduce_class(writer: GraphWriter, cls: type) -> Any:
     generic = _of_a_generic_model(cls)
     if generic is not None:
         return rebuild.subscribed, generic
+    if cls is weakref.ref:  # up to 3.10 its name is that of its module
+        return rebuild.attribute, (weakref, "ref")
     if not cls.__flags__ & _HEAPTYPE:
         raise TypeError(f"the built-in type {cls.__qualname__!r} cannot be found by name")
     args, (attributes, slots) = rv[1], rv[2]

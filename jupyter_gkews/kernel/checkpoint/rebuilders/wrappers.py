@@ -87,7 +87,13 @@ def _state(obj: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 def reduce_key(writer: GraphWriter, key: Any) -> Reduced:
     """functools.cmp_to_key, or what it made of an object."""
-    comparing, *compared = (each for each in gc.get_referents(key) if each is not _KEY)
+    held = [each for each in gc.get_referents(key) if each is not _KEY]
+    if not held:  # 3.9
+        raise CannotKeepError(
+            "what functools.cmp_to_key made",
+            "this Python does not tell its function: make it again",
+        )
+    comparing, *compared = held
     return comparing_key, (comparing, *compared)
 
 
