@@ -14,7 +14,9 @@ a = array.array('d', [1., 2., 3.]); na = numpy.frombuffer(a)
 mv = memoryview(b); cast = mv[8:16].cast('I')
 nm = numpy.asarray(memoryview(a))
 m = mmap.mmap(-1, 8192); m[:3] = b'abc'
-nmm = numpy.frombuffer(m, 'u1'); mmv = memoryview(m)[:8]""",
+nmm = numpy.frombuffer(m, 'u1'); mmv = memoryview(m)[:8]
+large = mmap.mmap(-1, 3 << 20)
+whole = numpy.frombuffer(large, 'u1'); whole[:] = 5; tail = whole[-100:]""",
         "check": """
 b[4] = 77; assert n[4] == 77 and part[0] & 255 == 77
 n[9] = 88; assert b[9] == 88
@@ -22,7 +24,8 @@ cast[0] = 0; assert list(b[8:12]) == [0] * 4 and mv[8] == 0
 big[0:8] = b'\\x00' * 6 + b'\\xf0\\x3f'; assert nb[0] == 1.0
 a[0] = 9.; assert na[0] == 9. and nm[0] == 9.; na[1] = 8.; assert a[1] == 8.
 assert m[:3] == b'abc'; m[0] = 90; assert nmm[0] == 90 and mmv[0] == 90
-nmm[7] = 5; assert m[7] == 5""",
+nmm[7] = 5; assert m[7] == 5
+assert (whole == 5).all(); large[-1] = 9; assert tail[-1] == 9 and whole[-1] == 9""",
     },
     "torch_on_bytearray": {
         "setup": """

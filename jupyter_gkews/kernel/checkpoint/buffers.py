@@ -64,6 +64,10 @@ class Extent:
     names: tuple[str, ...]
 
 
+#: A consumer that takes a copy of its bytes at a load: it does not stand where they are read from.
+MOVED = "moved"
+
+
 @dataclass
 class Layout:
     """Blocks to write, and for each view (block, offset, nbytes, alone). A block of -1 - r is
@@ -77,6 +81,8 @@ class Layout:
     views: list[tuple[int, int, int, int]]
     #: (reference, offset in it, space, address, nbytes) of what is not written
     elsewhere: list[tuple[int, int, str, int, int]] = field(default_factory=list)
+    #: (block, offset) of ranges that only objects look at which copy them at a load (MOVED)
+    moved: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass
@@ -205,6 +211,7 @@ class Buffers:
         blocks: list[Block] = []
         views: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(self._views)
         referenced: list[tuple[int, int, str, int, int]] = []
+        moved: set[tuple[int, int]] = set()
         packs: dict[str, int] = {}  # the one that is being filled, by space
         for place, group in enumerate(groups):
             if place in elsewhere:
@@ -232,12 +239,14 @@ class Buffers:
             owner = self._owners[group.members[0]]
             block.pieces.append(Piece(group.space, group.start, nbytes, offset, owner))
             block.nbytes = offset + nbytes
+            if all(self._views[i].consumer == MOVED for i in group.members):
+                moved.add((number, offset))
             alone = len(group.members) == 1 and nbytes < BIG and not group.space
             alone = alone and group.members[0] not in self._shared
             for i in group.members:
                 view = self._views[i]
                 views[i] = (number, offset + view.address - group.start, view.nbytes, int(alone))
-        return Layout(blocks, views, referenced)
+        return Layout(blocks, views, referenced, moved)
 
 
 class _PyBuffer(ctypes.Structure):

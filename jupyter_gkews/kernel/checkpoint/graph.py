@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib.machinery
+import mmap
 import pickle
 import sys
 import time
@@ -41,7 +42,7 @@ from . import (
     tensors,
     user_modules,
 )
-from .buffers import Buffers, address_of
+from .buffers import MOVED, Buffers, address_of
 from .cell_made import cell_sources
 from .deep import DeepPickler, Memo, bounded_recursion
 from .foreign_memory import Owners
@@ -486,8 +487,9 @@ class GraphWriter(pickle.Pickler):
             return True
         if raw.nbytes < OUT_OF_BAND:
             return True
-        address = address_of(raw)
-        self.pickle_buffers.append(self.buffers.add(address, raw.nbytes, (buffer, raw), "buffer"))
+        consumer = MOVED if isinstance(raw.obj, mmap.mmap) else "buffer"  # anonymous_map copies
+        added = self.buffers.add(address_of(raw), raw.nbytes, (buffer, raw), consumer)
+        self.pickle_buffers.append(added)
         return False
 
     def _announce(self, known: list[tuple[Any, Reduced]]) -> None:

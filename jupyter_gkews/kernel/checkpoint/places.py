@@ -55,11 +55,11 @@ class Places:
 
 def of_layout(layout: Layout) -> Places:
     """The places of what is about to be written."""
-    alone = {(block, offset) for block, offset, _, own in layout.views if own}
+    without = {(block, offset) for block, offset, _, own in layout.views if own} | layout.moved
     places = Places()
     for number, block in enumerate(layout.blocks):
         for piece in block.pieces:
-            if (number, piece.offset) not in alone:
+            if (number, piece.offset) not in without:
                 where = piece.address, piece.nbytes, number, piece.offset
                 places.add(*where, piece.space, not piece.space)
     for reference, offset, space, address, nbytes in layout.elsewhere:
