@@ -173,7 +173,8 @@ def test_an_output_that_cannot_be_kept_does_not_take_the_others_with_it(
     store: CheckpointStore, namespace: Make
 ) -> None:
     # it looks usable, and breaks the pickler itself
-    live = namespace(GOOD, "class Odd(dict):\n    def items(self): return [1, 2]\nodd = Odd()")
+    odd = "class Odd(dict):\n    def __reduce__(self): return (dict, (), None, None, [1, 2])\n"
+    live = namespace(GOOD, odd + "odd = Odd()")
     live["gen"] = (i for i in "ab")
     out = {2: live["good"], 3: live.pop("odd"), 5: live["gen"], 6: (i for i in "c")}
     out[7] = ["only here"]

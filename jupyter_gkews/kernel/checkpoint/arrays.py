@@ -8,6 +8,7 @@ them again is here as well: names and arguments are part of the format.
 from __future__ import annotations
 
 import array as array_module
+import gc
 import mmap
 import sys
 from itertools import islice
@@ -25,9 +26,10 @@ Reduced = tuple[Any, ...]
 _OWNERS = (bytearray, array_module.array, mmap.mmap)
 
 
-def reduce_shared(array: Any) -> Reduced | None:
-    """An exact array whose memory is that of another object in the graph; None for all others."""
-    owner = _owner(array)
+def reduce_shared(array: Any, held: dict[int, bool]) -> Reduced | None:
+    """An exact array whose memory is that of another object in the graph; None for all others.
+    `held`: by id of a map, whether anybody but arrays knows it; kept during a pass."""
+    owner = _owner(array, held)
     if owner is None:
         return _on_objects(array)
     start = _address(array) - address_of(owner) if array.size else 0
@@ -36,10 +38,11 @@ def reduce_shared(array: Any) -> Reduced | None:
     return on_buffer, args
 
 
-def _owner(array: Any) -> Any:
+def _owner(array: Any, held: dict[int, bool]) -> Any:
     """The bytearray (or the like) at the end of the bases of an array, if anybody else knows it.
 
-    One that only the array holds (safetensors makes such) is memory like any other.
+    One that only the array holds (safetensors makes such) is memory like any other; so is a map
+    that only arrays hold: what they show may be weights in a file, which are referred to.
     """
     numpy: Any = sys.modules["numpy"]
     holder, name = array, "base"
@@ -50,7 +53,28 @@ def _owner(array: Any) -> Any:
     if type(holder.base) is memoryview:
         holder, name = holder.base, "obj"
     known = _is_owner(type(getattr(holder, name))) and _references(holder, name) > _HIDDEN
+    if known and type(getattr(holder, name)) is mmap.mmap:
+        key = id(getattr(holder, name))
+        if key not in held:
+            held[key] = _is_held(getattr(holder, name))
+        known = held[key]
     return getattr(holder, name) if known else None
+
+
+def _is_held(owner: Any) -> bool:
+    """Whether anything but arrays (and views that only they have) refers to it. The garbage
+    collector knows all holders but arrays and frames."""
+    level = [owner]
+    while level:
+        found = [holder for holder in gc.get_referrers(*level) if holder is not level]
+        level = [holder for holder in found if type(holder) in _VIEWS]
+        if len(level) < len(found):
+            return True
+        del found  # or the next look would find it
+    return False
+
+
+_VIEWS = (memoryview, *map(type, gc.get_referents(memoryview(b""))))
 
 
 def _is_owner(cls: type) -> bool:

@@ -130,6 +130,7 @@ class GraphWriter(pickle.Pickler):
         self.base_handlers: list[tuple[type, Handler]] = []
         self.record = NameRecord("")
         self.losses: dict[int, Loss] = {}
+        self.held_maps: dict[int, bool] = {}  # arrays.reduce_shared
         self.flush_files = True
         self.owners = Owners()  # those of memory on which tensors stand
         self.foreign: list[tuple[int, int]] = []  # memory of storages that torch did not allocate

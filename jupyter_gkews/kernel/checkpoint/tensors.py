@@ -37,7 +37,7 @@ class StorageToken:
 def reduce_array(writer: GraphWriter, array: Any) -> Any:
     """An exact numpy.ndarray: on memory of its own, or on that of another object; empty ones and
     those that own their objects as numpy does."""
-    shared = arrays.reduce_shared(array)
+    shared = arrays.reduce_shared(array, writer.held_maps)
     if shared is not None:
         return shared
     if array.dtype.hasobject or array.size == 0:
