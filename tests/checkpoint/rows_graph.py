@@ -659,4 +659,18 @@ assert [type(t).__name__ for t in x]==['BadEq','BadHash','BadGet','BadBool','Bad
 assert list.__len__(bl)==2 and type(z1) is BadEq and type(z3) is BadGet and list(dk.values())==[1]
 assert list.__getitem__(itl, 0) == 1 and dict.__getitem__(dil, 'a') == 1""",
     },
+    "callbacks_of_weak_references": {
+        "setup": """
+import weakref
+class Node: pass
+node = Node(); gone = []; watchers = []
+def watch(target):
+    def ended(ref): gone.append('ended'); watchers.remove(ref)
+    watchers.append(weakref.ref(target, ended))
+watch(node); plain = weakref.ref(node)""",
+        "check": """
+assert watchers[0]() is node and plain() is node and gone == []
+report.values.clear()  # they are not dropped while the report is there
+del node; assert gone == ['ended'] and watchers == [] and plain() is None""",
+    },
 }

@@ -182,7 +182,7 @@ def _weak(prints: Any, obj: Any, cls: type) -> None:
     if target is None:
         prints.say("dead")
     else:
-        prints.then(target)
+        prints.then(target, obj.__callback__)
 
 
 def _by_text(prints: Any, obj: Any, cls: type) -> None:

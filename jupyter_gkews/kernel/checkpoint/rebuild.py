@@ -338,9 +338,14 @@ def memory_view_with_gaps(
     return made.toreadonly() if readonly else made
 
 
-def weak_reference(*target: Any) -> Any:
+_NONE = object()
+
+
+def weak_reference(target: Any = _NONE, callback: Any = None) -> Any:
     """A weak reference to a restored object, or a dead one."""
-    return weakref.ref(target[0] if target else _Gone())
+    if target is _NONE:
+        return weakref.ref(_Gone())
+    return weakref.ref(target, callback)
 
 
 def weak_proxy(target: Any) -> Any:

@@ -173,9 +173,12 @@ def reduce_lost(writer: GraphWriter, obj: Lost) -> Any:
 
 
 def reduce_weakref(writer: GraphWriter, ref: Any) -> Any:
-    """A weak reference to what it refers to, now."""
+    """A weak reference to what it refers to, now, with its callback."""
     target = ref()
-    return rebuild.weak_reference, (() if target is None else (target,))
+    if target is None:
+        return rebuild.weak_reference, ()
+    callback = ref.__callback__
+    return rebuild.weak_reference, (target,) if callback is None else (target, callback)
 
 
 def reduce_weakproxy(writer: GraphWriter, proxy: Any) -> Any:
