@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gkews.kernel.checkpoint import start_state
 from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
 
 CARRY = Path(__file__).with_name("carry.py")
@@ -72,6 +73,20 @@ def namespace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
         return vars(module)
 
     return make
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_of_other_tests() -> Iterator[None]:
+    """What the tests of other folders have left in this process is not the work of cells."""
+    start_state.note_start()
+    known = logging.Logger.manager.loggerDict.values()
+    loggers = [logging.getLogger(), *(each for each in known if isinstance(each, logging.Logger))]
+    handlers = [list(logger.handlers) for logger in loggers]
+    for logger in loggers:
+        logger.handlers.clear()
+    yield
+    for logger, its in zip(loggers, handlers, strict=True):
+        logger.handlers[:] = its
 
 
 @pytest.fixture(autouse=True)
