@@ -7,6 +7,7 @@ a resume goes is in `pausing` and `resuming`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -30,6 +31,9 @@ from .survival import Survival
 from .upkeep import StoreUpkeep
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
+
+#: Seconds in which the end of a cell, which a browser has heard of, reaches the server's own ear.
+_END_OF_A_CELL_S = 0.5
 
 
 class Lifecycle:
@@ -149,6 +153,9 @@ class Lifecycle:
         if kernel_id is None:
             return self._restore_new(checkpoint, summary, accept_missing)
         on = self.roster.subject(kernel_id)
+        if on.entry.state == "running" and not on.talk.is_idle():
+            with contextlib.suppress(GkewsError):  # it is looked at again below
+                await on.talk.wait_idle(_END_OF_A_CELL_S)
         if (run := self._running(on, "restore", loads=checkpoint)) is not None:
             return run.operation
         if on.entry.state != "paused":
