@@ -86,7 +86,6 @@ def account() -> Iterator[Account]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-@pytest.mark.soak
 def test_an_ordinary_user_freezes_and_restores_kernels(account: Account) -> None:
     said = account.test(f"{HERE}/tests/engines/test_sandbox.py", "-k", "what_no_checkpoint")
     assert said.startswith("1 passed"), said

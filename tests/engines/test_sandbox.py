@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,13 @@ async def test_programs_that_list_files_work_inside(sandboxed_kernel: Any) -> No
         assert (name, nbytes) == ("a file", "5")
         assert missing.endswith("ls: cannot access 'nothing': No such file or directory")
         assert "LD_PRELOAD" not in await kernel.run("import os; print(dict(os.environ))")
+
+
+async def test_modules_of_the_environments_path_are_there_wherever_they_lie(
+    sandboxed_kernel: Any,
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # where a sandbox has a /tmp of its own
+        Path(folder, "lies_in_tmp.py").write_text("here = 'found'")
+        path = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+        async with sandboxed_kernel(PYTHONPATH=path) as kernel:
+            assert await kernel.run("import lies_in_tmp; print(lies_in_tmp.here)") == "found"

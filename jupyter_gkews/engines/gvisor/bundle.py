@@ -156,6 +156,7 @@ def _hidden_by_tmp(plan: Plan) -> list[str]:
     python = os.path.dirname(os.path.dirname(plan.command[0]))
     package = os.path.dirname(os.path.dirname(os.path.dirname(guest.__file__)))
     needed = [python, os.path.realpath(python), sys.prefix, sys.base_prefix, package]
+    needed += plan.env.get("PYTHONPATH", "").split(os.pathsep)
     return [path for path in needed if path.startswith("/tmp/") and os.path.isdir(path)]
 
 
