@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .kernel import sandboxed, startup
+from .kernel.preflight import WHOLE_SERVER
 from .kernel.protocol import (
     CHECKPOINTED_FILES,
     ENV_RUN_DIR,
@@ -30,7 +31,7 @@ from .kernel.protocol import (
 
 #: In the environment of everything in a sandbox that holds a whole server: its folder for unix
 #: sockets.
-ENV_SOCKETS = "JUPYTER_GKEWS_SANDBOX"
+ENV_SOCKETS = WHOLE_SERVER
 #: Where a sandbox keeps IPython's history: on its own tmpfs, so that a second life of an image
 #: meets the file that it left.
 HISTORY = "/tmp/gkews-history.sqlite"

@@ -112,5 +112,5 @@ def _sandboxes() -> dict[str, Any]:
         "what": "process snapshots (gVisor)",
         "works": why_not is None,
         "why_not": why_not,
-        "detail": f"runsc {runsc.version.text}" if runsc.binary else "",
+        "detail": f"runsc {runsc.version}" if runsc.binary else "",
     }

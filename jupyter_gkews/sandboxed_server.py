@@ -27,6 +27,8 @@ SOCKET = "server"
 #: How often objections are looked for before they count, and seconds between.
 LOOKS = 3
 LOOK_AGAIN_S = 0.3
+#: Seconds for which a checkpoint waits for a kernel's cells.
+IDLE_S = 1.0
 #: WebSocket close code: the server goes away.
 GOING_AWAY = 1001
 
@@ -114,15 +116,14 @@ class SandboxedServer:
             why = kernel["why_not"]["message"] if kernel["why_not"] else ""
             if not why:
                 try:
-                    request = PauseRequest(when="now", timeout_s=float(asked.get("idle_s", 1.0)))
+                    request = PauseRequest(when="idle", timeout_s=IDLE_S)
                     began.append((about, self._lifecycle.checkpoint(kernel["id"], request)))
                     continue
                 except GkewsError as error:
                     why = error.message
             left.append({**about, "why": why})
         for about, operation in began:
-            while operation.finished is None:
-                await asyncio.sleep(0.02)
+            await self._lifecycle.book.get(operation.id).finished.wait()
             if operation.error is None and operation.result is not None:
                 written.append({**about, "checkpoint": operation.result.checkpoint})
             else:

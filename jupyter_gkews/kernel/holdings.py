@@ -14,10 +14,7 @@ import sys
 import types
 from typing import Any
 
-from .preflight import INSIDE
-
-#: pid of the sandbox's init, which is ours.
-INIT = 1
+from .preflight import own_devices
 
 
 def holdings(user_ns: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +56,7 @@ def _running_generators(user_ns: dict[str, Any]) -> list[str]:
 def _needs() -> dict[str, list[str]]:
     files: set[str] = set()
     folders: set[str] = set()
-    own = _own_devices()
+    own = own_devices()
     for pid in os.listdir("/proc"):
         if not pid.isdigit():
             continue
@@ -74,11 +71,6 @@ def _needs() -> dict[str, list[str]]:
 def _sorted(paths: set[str]) -> list[str]:
     """Without names that are no text: JSON cannot carry them."""
     return sorted(path for path in paths if path.isprintable())
-
-
-def _own_devices() -> set[int]:
-    """Device numbers of the file systems that live in the sandbox."""
-    return {os.stat(path).st_dev for path in INSIDE if os.path.ismount(path)}
 
 
 def _note(link: str, files: set[str], folders: set[str], own: set[int]) -> None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 from .checkpoint.process_maps import Region, regions
-from .preflight import INSIDE, Objection
+from .preflight import Objection, own_devices
 
 
 def names() -> list[str]:
@@ -35,7 +35,7 @@ def gone() -> list[Objection]:
 
 def _of_files() -> Iterator[Region]:
     """Regions on files, in all processes, each file once; less those that live inside."""
-    inside = {os.stat(path).st_dev for path in INSIDE if os.path.ismount(path)}
+    inside = own_devices()
     seen = set()
     for pid in _pids():
         for region in regions(pid).all:

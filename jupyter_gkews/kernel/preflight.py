@@ -14,7 +14,7 @@ import stat
 from collections.abc import Collection
 
 #: Mounts that live inside the sandbox: their files are saved with it, also the deleted ones.
-INSIDE = ("/tmp", "/dev", "/proc", "/sys")
+INSIDE = ("/tmp", "/run", "/dev", "/proc", "/sys")
 #: Devices whose memory is no part of the sandbox.
 DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs", "/dev/vfio/")
 #: Set where a whole server lives in the sandbox: it asks all of its kernels.
@@ -68,10 +68,15 @@ def _devices(fds: dict[int, str]) -> list[Objection]:
     ]
 
 
+def own_devices() -> set[int]:
+    """Device numbers of the file systems that live in the sandbox."""
+    return {os.stat(path).st_dev for path in INSIDE if os.path.ismount(path)}
+
+
 def _deleted_files(fds: dict[int, str], pid: str = "self") -> list[Objection]:
     """Open files of the host that have no name any more: nobody could open them again."""
     found = {}
-    inside = {os.stat(path).st_dev for path in INSIDE if os.path.ismount(path)}
+    inside = own_devices()
     for fd, link in fds.items():
         with contextlib.suppress(OSError):
             status = os.stat(f"/proc/{pid}/fd/{fd}")

@@ -26,6 +26,9 @@ from .subject import Subject, while_alive
 #: How long the control channel may take to let a held kernel go (seconds).
 RELEASE_TIMEOUT_S = 5.0
 
+#: Seconds in which the end of a cell, which a browser has heard of, reaches the server's own ear.
+END_OF_A_CELL_S = 0.5
+
 
 def new_checkpoint_id() -> str:
     """An id that sorts by time and is nobody else's."""
@@ -47,7 +50,7 @@ async def wait_for_idle(
     """Return once no cell runs or waits; `then_hold` keeps the next one from beginning."""
     if request.when == "interrupt" and not on.talk.is_idle():
         await ctx.kernels.interrupt(on.entry.id)
-    timeout_s = 0.0 if request.when == "now" else request.timeout_s
+    timeout_s = END_OF_A_CELL_S if request.when == "now" else request.timeout_s
     await while_alive(run, on.talk.wait_idle(timeout_s, then_hold=then_hold))
     run.check()
 

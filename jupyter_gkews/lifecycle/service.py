@@ -32,9 +32,6 @@ from .upkeep import StoreUpkeep
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
 
-#: Seconds in which the end of a cell, which a browser has heard of, reaches the server's own ear.
-_END_OF_A_CELL_S = 0.5
-
 
 class Lifecycle:
     """All kernels of this server, and what is being done with them."""
@@ -92,7 +89,7 @@ class Lifecycle:
         if (
             request.when == "now"
             and not on.talk.is_idle()
-            and not in_cell.possible(self._ctx, on, request)
+            and not (kind == "pause" and in_cell.possible(self._ctx, on, request))
         ):
             raise pausing.busy("A cell is running.")
         if request.snapshot and snapshotting.engine_of(self._ctx, on) is None:
@@ -155,7 +152,7 @@ class Lifecycle:
         on = self.roster.subject(kernel_id)
         if on.entry.state == "running" and not on.talk.is_idle():
             with contextlib.suppress(GkewsError):  # it is looked at again below
-                await on.talk.wait_idle(_END_OF_A_CELL_S)
+                await on.talk.wait_idle(pausing.END_OF_A_CELL_S)
         if (run := self._running(on, "restore", loads=checkpoint)) is not None:
             return run.operation
         if on.entry.state != "paused":

@@ -43,6 +43,8 @@ class Survival:
             manifest = await asyncio.to_thread(self._ctx.store.manifest, entry.checkpoint)
             table = await asyncio.to_thread(_table_of, manifest)
             return {"kernel": kernel_id, **table, "stale": True}
+        if on.process.phase == "paused" and entry.in_cell:
+            return {"kernel": kernel_id, **_NOTHING, "as_of": entry.since, "stale": True}
         free = entry.run is None or entry.run.in_background
         if entry.state == "running" and free and on.talk.is_idle():
             if (why := on.process.why_not_pausable()) is not None:
@@ -63,6 +65,15 @@ class Survival:
         if entry.survives is None:
             raise pausing.busy("The kernel cannot be asked now, and was not asked before.")
         return {"kernel": kernel_id, **entry.survives, "stale": True}
+
+
+#: What a kernel without a checkpoint keeps besides its snapshot.
+_NOTHING: dict[str, Any] = {
+    "variables": [],
+    "process": [],
+    "bytes": {"kept": 0, "to_write": 0, "already_stored": 0, "referenced": 0},
+    "files": [],
+}
 
 
 def _table_of(manifest: ManifestFacts) -> dict[str, Any]:

@@ -251,3 +251,16 @@ def test_saves_loads_deletions_and_collections_of_several_processes_do_not_meet(
     store.gc()
     named = {c[0] for checkpoint in ids(store) for c in store.manifest(checkpoint).chunks}
     assert {path.name for path in store.root.glob("chunks/*/*")} == named
+
+
+def test_who_was_away_for_too_long_is_alone_no_more(tmp_path: Path) -> None:
+    with locks.alone(tmp_path) as alone:
+        assert alone and locks.still_alone(tmp_path)
+        then = time.time() - 20
+        os.utime(tmp_path / "alone", (then, then))
+        assert locks.still_alone(tmp_path), "asked again in time"
+        assert (tmp_path / "alone").stat().st_mtime > then + 10
+        os.utime(tmp_path / "alone", (then - 20, then - 20))
+        assert not locks.still_alone(tmp_path)
+        assert (tmp_path / "alone").stat().st_mtime < then, "it is not made young again"
+    assert not locks.still_alone(tmp_path)

@@ -10,13 +10,13 @@ import pytest
 from jupyter_gkews.engines.base import Inside
 from jupyter_gkews.engines.gvisor import fitness
 from jupyter_gkews.engines.gvisor.causes import sentence
-from jupyter_gkews.engines.gvisor.runsc import Runsc, Version
+from jupyter_gkews.engines.gvisor.runsc import Runsc
 
 
 class ThisRunsc(Runsc):
     """A runsc of a known version, as it need not be installed for a comparison."""
 
-    version = Version("release-20260101.0", 20260101)  # type: ignore[assignment]
+    version = "release-20260101.0"  # type: ignore[assignment]
 
 
 @pytest.fixture

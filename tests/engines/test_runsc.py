@@ -34,7 +34,7 @@ def program(folder: Path, says: dict[str, str]) -> Runsc:
 
 def test_abilities_are_asked_of_the_program(tmp_path: Path) -> None:
     old, new = program(tmp_path / "old", OLD), program(tmp_path / "new", NEW)
-    assert (old.version.date, new.version.date) == (20221219, 20240729)
+    assert "20221219" in old.version and "20240729" in new.version
     assert (old.platform, new.platform) == ("ptrace", "systrap")
     assert (old.compression_is_optional, new.compression_is_optional) == (False, True)
     assert (old.leaves_zeros_out, new.leaves_zeros_out) == (False, True)
@@ -42,7 +42,7 @@ def test_abilities_are_asked_of_the_program(tmp_path: Path) -> None:
 
 
 def test_the_installed_program_is_understood(runsc: Runsc) -> None:
-    assert runsc.version.date > 20200101 and runsc.platform in ("systrap", "ptrace")
+    assert runsc.version and runsc.platform in ("systrap", "ptrace")
 
 
 def test_a_release_without_images_is_too_old(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_what_an_ordinary_user_lacks_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = program(tmp_path / "x", OLD)
-    assert here.version.text and here.compression_is_optional is False  # asked once
+    assert here.version and here.compression_is_optional is False  # asked once
     monkeypatch.setattr(module.os, "geteuid", lambda: 1000)
     monkeypatch.setenv("PATH", str(tmp_path))
     said = here.why_not()

@@ -121,6 +121,21 @@ def test_kernels_frozen_at_once_lose_and_double_no_line_of_their_cells(
     rounds_of([open_kernel() for _ in range(3)], rounds=3)
 
 
+def test_a_kernel_in_a_cell_gives_no_checkpoint_now_and_tells_what_its_snapshot_holds(
+    open_kernel: Callable[[], LiveKernel],
+) -> None:
+    kernel = open_kernel()
+    cell = PrintingCell(kernel, 0.02)
+    cell.wait_for_more()
+    error = kernel.ask("checkpoint", {"when": "now"}, status=409)
+    assert error["reason"] == "kernel_busy"
+    kernel.do("pause", {"when": "now"})
+    told = kernel.server.get(f"gkews/kernels/{kernel.id}/survives")
+    assert told["stale"] and told["variables"] == [] and told["snapshot"] is not None
+    kernel.do("resume")
+    cell.end()
+
+
 @pytest.mark.soak
 def test_ten_kernels_are_paused_and_resumed_at_once(open_kernel: Callable[[], LiveKernel]) -> None:
     rounds_of([open_kernel() for _ in range(10)], rounds=2)

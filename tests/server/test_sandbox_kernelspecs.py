@@ -43,7 +43,7 @@ def test_the_reason_is_told_where_the_kernel_is_picked_and_when_it_is_started(
 
 def test_folders_of_ended_kernels_go_and_those_that_an_image_needs_stay(tmp_path: Path) -> None:
     old = time.time() - 2 * kernel_folders.YOUNG_S
-    for kernel in ("ended", "frozen", "young"):
+    for kernel in ("ended", "frozen", "paused", "young"):
         folder = tmp_path / "sandboxes" / kernel
         (folder / "bundle").mkdir(parents=True)
         if kernel != "young":
@@ -51,7 +51,13 @@ def test_folders_of_ended_kernels_go_and_those_that_an_image_needs_stay(tmp_path
     image = tmp_path / "snapshots" / "1"
     image.mkdir(parents=True)
     (image / "snapshot.json").write_text('{"kernel": "frozen"}')
+    (tmp_path / "paused").mkdir()
+    (tmp_path / "paused" / "paused.json").write_text("{}")
     assert kernel_folders.sweep(tmp_path) == ["ended"]
-    assert sorted(p.name for p in (tmp_path / "sandboxes").iterdir()) == ["frozen", "young"]
+    assert sorted(p.name for p in (tmp_path / "sandboxes").iterdir()) == [
+        "frozen",
+        "paused",
+        "young",
+    ]
     (image / "snapshot.json").unlink()
     assert kernel_folders.forget(tmp_path, "frozen") and not kernel_folders.forget(tmp_path, "none")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,3 +206,16 @@ def test_nothing_is_removed_while_a_sandbox_saves(kernel: LiveKernel) -> None:
     assert kernel.run("saving.join(0.3); print(seen)") == "[]\n"
     (store / "alone").unlink()
     assert kernel.run("saving.join(); print(len(seen))") == "1\n"
+
+
+def test_a_kernel_whose_folder_is_old_or_gone_starts_again(kernel: LiveKernel) -> None:
+    folder = kernel.server.store / "sandboxes" / kernel.id
+    kernel.run("x = 1")
+    os.utime(folder, (1, 1))  # as after a night
+    kernel.server.client.post(f"api/kernels/{kernel.id}/restart").raise_for_status()
+    assert kernel.ready().run("print('x' in globals())") == "False\n"
+    kernel.run("x = 2")
+    kernel.do("pause", {"snapshot": False})
+    shutil.rmtree(folder)
+    kernel.do("resume")
+    assert kernel.run("print(x)") == "2\n"

@@ -27,9 +27,8 @@ from ..base import Ability, Estimate, Inside, Leftover, Objection, Snapshot
 from . import bundle, fitness
 from .provisioner import SandboxProvisioner
 from .runsc import Runsc, probe
+from .sandbox import MARGIN
 
-#: Bytes that must stay free on the disk besides an image.
-MARGIN = 1 << 30
 #: Bytes of memory a second, and seconds besides, of a snapshot and of a restore; and bytes of an
 #: image for one of memory. About, until this server has taken one: told, never relied on.
 SPEED = 250e6
@@ -69,7 +68,7 @@ class GvisorEngine:
         """Whether runsc is here and can make a sandbox; tried once."""
         if self._ability is None:
             why_not = self._runsc.why_not() or probe(self._runsc)
-            version = self._runsc.version.text if not why_not else None
+            version = self._runsc.version if not why_not else None
             self._ability = Ability(why_not is None, why_not, version)
         return self._ability
 

@@ -35,7 +35,7 @@ def environment(runsc: Runsc, inside: Inside | None = None) -> dict[str, Any]:
     """What of this machine an image is tied to, and what is told of it besides: {"runsc",
     "machine", "kernel", "cpu": [features]}, with `inside` also {"python"}."""
     found: dict[str, Any] = {
-        "runsc": runsc.version.text,
+        "runsc": runsc.version,
         "machine": platform.machine(),
         "kernel": platform.release(),
         "cpu": list(features()),

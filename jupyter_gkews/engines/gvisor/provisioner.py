@@ -24,8 +24,7 @@ from ...kernel.protocol import HELLO_FILE, read_json, write_json
 from ...kernel_process import KernelProcess
 from ...launching import freezable
 from ...provisioning import PausableProvisioner
-from . import bundle
-from .kernel_folders import forget, sweep
+from . import bundle, kernel_folders
 from .outward import Outward
 from .runsc import Runsc
 from .sandbox import CHANNELS, Sandbox
@@ -91,6 +90,10 @@ class SandboxProcess:
         self.send_signal(signal.SIGTERM)
 
 
+#: Stores whose folders of ended kernels this process has looked for.
+_SWEPT: set[Path] = set()
+
+
 class SandboxProvisioner(PausableProvisioner):
     """Starts a kernel in a gVisor sandbox and serves its ports from outside."""
 
@@ -122,7 +125,7 @@ class SandboxProvisioner(PausableProvisioner):
 
     def _sandbox(self) -> Sandbox:
         if self.sandbox is None:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            kernel_folders.claim(self.folder)
             way_out = Outward(self.allow_hosts) if self.network == "proxy" else None
             self.sandbox = Sandbox(Runsc(self.folder / "runsc"), self.folder, way_out)
         return self.sandbox
@@ -177,19 +180,20 @@ class SandboxProvisioner(PausableProvisioner):
     async def start_process(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the sandbox with the kernel in it."""
         sandbox = self._sandbox()
-        why_not = sandbox.runsc.why_not()
+        why_not = await asyncio.to_thread(sandbox.runsc.why_not)
         if why_not is not None:
             raise CannotStartError(why_not)
-        if self.settings is not None:
-            await asyncio.to_thread(sweep, self.settings.store)
         await sandbox.end()
+        kernel_folders.claim(self.folder)
+        if self.settings is not None and self.settings.store not in _SWEPT:
+            _SWEPT.add(self.settings.store)
+            await asyncio.to_thread(kernel_folders.sweep, self.settings.store)
         await self.hold_ports()
         cwd = str(kwargs.get("cwd") or Path.cwd())
         env = {name: str(value) for name, value in (kwargs.get("env") or os.environ).items()}
         env.pop("JPY_PARENT_PID", None)  # there is no such process inside
         env[locks.ENV_SANDBOX] = self.kernel_id
-        if self.settings is not None:
-            await asyncio.to_thread(locks.forget, self.settings.store, self.kernel_id)
+        await self._forget_locks()
         plan = bundle.Plan(
             self._command(cmd), cwd, env, self._binds(cwd), proxy=self.network == "proxy"
         )
@@ -235,8 +239,14 @@ class SandboxProvisioner(PausableProvisioner):
         """End the sandbox and wait until its memory is free."""
         if self.sandbox is not None:
             await self.sandbox.end()
+        await self._forget_locks()
         self.process = None
         self.clients.outstanding.clear()
+
+    async def _forget_locks(self) -> None:
+        """No process of the sandbox lives any more, nor is there one in an image."""
+        if self.settings is not None:
+            await asyncio.to_thread(locks.forget, self.settings.store, self.kernel_id)
 
     async def wait(self) -> int | None:
         """As the base class; a sandbox whose kernel has ended has no more use."""
@@ -255,7 +265,8 @@ class SandboxProvisioner(PausableProvisioner):
             if self.settings is None:
                 await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
             else:
-                await asyncio.to_thread(forget, self.settings.store, self.kernel_id)
+                await self._forget_locks()
+                await asyncio.to_thread(kernel_folders.forget, self.settings.store, self.kernel_id)
 
     # ---- ports: the wire keeps them, whatever becomes of the process ----
 

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,14 +30,6 @@ QUICK_S = 20.0
 INSTALL = "Install the packages runsc and uidmap (Debian, Ubuntu), or gVisor's own release."
 
 
-@dataclass(frozen=True)
-class Version:
-    """A release of runsc: Debian's and gVisor's own carry the date."""
-
-    text: str
-    date: int  # yyyymmdd; 0 if it cannot be told
-
-
 class Runsc:
     """One runsc with one state directory, `root`."""
 
@@ -47,12 +38,10 @@ class Runsc:
         self.binary = binary or shutil.which("runsc") or ""
 
     @property
-    def version(self) -> Version:
-        """What `runsc --version` says."""
+    def version(self) -> str:
+        """The release that `runsc --version` names; "" if it does not run."""
         found = re.search(r"version\s+(\S+)", _said(self.binary, "--version"))
-        text = found[1] if found else ""
-        date = re.search(r"(20\d{6})", text)
-        return Version(text, int(date[1]) if date else 0)
+        return found[1] if found else ""
 
     @property
     def _flags(self) -> str:
@@ -86,10 +75,10 @@ class Runsc:
             return "This server lives in a sandbox itself, and is frozen as a whole."
         if not self.binary:
             return f"gVisor's runsc is not installed. {INSTALL}"
-        if not self.version.text:
+        if not self.version:
             return f"{self.binary} does not run. {INSTALL}"
         if "-image-path" not in self._checkpoint_help:
-            return f"runsc {self.version.text} is too old: it cannot write images. {INSTALL}"
+            return f"runsc {self.version} is too old: it cannot write images. {INSTALL}"
         return _what_a_user_lacks() if os.geteuid() else None
 
     def command(self, *arguments: str) -> list[str]:
@@ -156,16 +145,19 @@ def _said(binary: str, *arguments: str) -> str:
     """What runsc prints of itself; "" if it does not run. Asked once for each build of it."""
     try:
         return _ask(binary, os.stat(binary).st_mtime_ns, arguments)
-    except (OSError, subprocess.SubprocessError):
+    except OSError:
         return ""
 
 
 @lru_cache
 def _ask(binary: str, built: int, arguments: tuple[str, ...]) -> str:
     del built
-    done = subprocess.run(
-        [binary, *arguments], capture_output=True, text=True, timeout=QUICK_S, check=False
-    )
+    try:
+        done = subprocess.run(
+            [binary, *arguments], capture_output=True, text=True, timeout=QUICK_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):  # remembered, too: one that hangs is slow to ask
+        return ""
     return done.stdout + done.stderr
 
 

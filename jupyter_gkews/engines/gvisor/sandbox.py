@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from ...errors import GkewsError
+from ...kernel.checkpoint import chunks
 from . import bundle, guest
 from .causes import sentence
 from .outward import Outward
@@ -30,6 +31,9 @@ GONE_S = 60.0
 ENDS_S = 10.0
 #: Channels of a kernel, in the order of its ports; zmq's ipc transport names sockets by them.
 CHANNELS = ("k-1", "k-2", "k-3", "k-4", "k-5")
+
+#: Bytes that must stay free on the disk besides an image.
+MARGIN = 1 << 30
 
 
 class Sandbox:
@@ -56,11 +60,6 @@ class Sandbox:
     def pid(self) -> int:
         """runsc's foreground process; 0 if there is none."""
         return self.process.pid if self.process is not None else 0
-
-    @property
-    def binds(self) -> list[str]:
-        """The folders outside that its bundle mounts; [] if there is none."""
-        return bundle.mounted(self.bundle_folder)
 
     def pids(self) -> set[int]:
         """Processes outside that hold what the sandbox holds."""
@@ -152,7 +151,7 @@ class Sandbox:
     # ---- freeze and restore ----
 
     async def freeze(self, image: Path) -> int:
-        """Write the image (a new directory) and end the sandbox; the image's bytes.
+        """Write the image (a new directory), durably, and end the sandbox; the image's bytes.
 
         Raises GkewsError (`snapshot_failed`): this runsc ends the sandbox when it fails.
         """
@@ -174,7 +173,7 @@ class Sandbox:
             raise
         await self.wire.detach()
         await self._remove()
-        return sum(path.stat().st_size for path in image.iterdir())
+        return await asyncio.to_thread(_durable, image)
 
     async def restore(self, image: Path, *, reset: bool = False) -> None:
         """Bring it back; `reset`: the clients of the freeze are another process's.
@@ -190,6 +189,14 @@ class Sandbox:
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
+def _durable(image: Path) -> int:
+    """Let the files of an image be on the disk; their bytes."""
+    files = list(image.iterdir())
+    for path in (*files, image, image.parent):
+        chunks.fsync_file(path)
+    return sum(path.stat().st_size for path in files)
+
+
 def _processes(container: str) -> list[psutil.Process]:
     """runsc's own processes for one container: sandbox and gofer."""
     found = []
@@ -201,4 +208,4 @@ def _processes(container: str) -> list[psutil.Process]:
     return found
 
 
-__all__ = ["CHANNELS", "Sandbox"]
+__all__ = ["CHANNELS", "MARGIN", "Sandbox"]

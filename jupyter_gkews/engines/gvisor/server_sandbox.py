@@ -23,7 +23,7 @@ from ...process_memory import measure
 from . import bundle
 from .outward import Outward
 from .runsc import Runsc
-from .sandbox import Sandbox
+from .sandbox import MARGIN, Sandbox
 from .wire import TO_PORT, Connection
 
 #: Seconds until the server inside must answer after its start, and after a resume.
@@ -34,8 +34,6 @@ ANSWERS_S = 30.0
 CHECKPOINTS_S = 600.0
 #: Seconds in which the connections of clients end at a pause.
 SEE_OFF_S = 2.0
-#: Bytes that must stay free on the disk besides an image.
-MARGIN = 1 << 30
 #: Where the server's own files about itself and its kernels lie, inside: on tmpfs, as in a pod.
 RUNTIME = "/tmp/gkews-runtime"
 #: The port inside, where nothing else is, unless the command names another.
@@ -215,7 +213,6 @@ class ServerSandbox:
                 await self.stop()
             raise
         await sandbox.wire.close()
-        _sync(image)
         return done
 
     async def resume(self, image: Path, *, ip: str = "127.0.0.1", port: int = 0) -> None:
@@ -352,16 +349,6 @@ class ServerSandbox:
 def _write(path: Path, text: str) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
-
-
-def _sync(folder: Path) -> None:
-    """Let a folder and what is in it be on the disk."""
-    for path in (*folder.iterdir(), folder):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 __all__ = ["Paused", "ServerPlan", "ServerSandbox"]

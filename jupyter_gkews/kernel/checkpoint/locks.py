@@ -84,10 +84,19 @@ def alone(root: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def still_alone(root: Path) -> None:
-    """To be called now and then by whoever is alone for long."""
-    with contextlib.suppress(FileNotFoundError):
-        os.utime(root / "alone")
+def still_alone(root: Path) -> bool:
+    """To be asked often by whoever is alone for long. False: it was not asked for so long that
+    somebody inside may have gone on; nothing more may be removed then."""
+    mark = root / "alone"
+    try:
+        age_s = time.time() - mark.stat().st_mtime
+        if age_s > _STALE_ALONE_S / 12:
+            if age_s > _STALE_ALONE_S / 2:
+                return False
+            os.utime(mark)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def forget(root: Path, sandbox: str) -> None:

@@ -13,8 +13,9 @@ import shutil
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from ...errors import GkewsError
 from . import chunks, locks
@@ -110,7 +111,8 @@ def _collect(
             report["checkpoints"].append({**shown, "bytes": nbytes})
             if not dry_run:
                 trash.append(put_away(directory))
-    used, unknown, left = mark(store, going)
+    alive = partial(locks.still_alone, store.root) if not dry_run else lambda: True
+    used, unknown, left = mark(store, going, alive)
     report["store"]["bytes"] = left + report["leftovers"]["bytes"]
     report["store"]["bytes"] += sum(row["bytes"] for row in report["checkpoints"])
     if unknown:
@@ -120,6 +122,9 @@ def _collect(
             "backup, or delete it."
         )
     for path in _files(store.root / "chunks"):
+        if not dry_run and not locks.still_alone(store.root):
+            report["stays"] = _BUSY
+            break
         nbytes = path.lstat().st_size
         report["store"]["bytes"] += nbytes
         name = _CHUNK_FILE.fullmatch(path.name)
@@ -128,11 +133,9 @@ def _collect(
         report["chunks"]["count"] += 1
         report["chunks"]["bytes"] += nbytes
         if not dry_run:
-            locks.still_alone(store.root)
             path.unlink()
     if not dry_run:
         for entry in trash:  # last: as long as one is there, another collection will come
-            locks.still_alone(store.root)
             remove_tree(entry)
     report["bytes_freed"] = sum(
         [report["chunks"]["bytes"], report["leftovers"]["bytes"]]
@@ -141,7 +144,9 @@ def _collect(
     return report
 
 
-def mark(store: CheckpointStore, going: set[str]) -> tuple[set[str], list[str], int]:
+def mark(
+    store: CheckpointStore, going: set[str], alive: Callable[[], object] = lambda: True
+) -> tuple[set[str], list[str], int]:
     """(chunks that a manifest or an image of a process needs, words for those of which that cannot
     be known, bytes of the checkpoints).
 
@@ -153,6 +158,7 @@ def mark(store: CheckpointStore, going: set[str]) -> tuple[set[str], list[str], 
     nbytes = 0
     key = store.key()
     for directory in store.directories():
+        alive()
         if directory.name in going:
             continue
         nbytes += tree_bytes(directory)
