@@ -25,7 +25,7 @@ from .errors import GkewsError
 from .kernel.display import how_compressed, how_proved
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
 from .shelf_commands import print_outlook
-from .tables import duration, local_time, print_json, size, table
+from .tables import duration, local_time, parse_seconds, print_json, size, table
 
 #: Seconds between two looks at a running operation.
 POLL_S = 0.2
@@ -38,7 +38,8 @@ def main(argv: list[str] | None = None) -> int:
     options.words = words
     among: list[Server] = []
     try:
-        among = servers(options.url, options.token, none_is_fine=options.without_server)
+        if not options.alone:
+            among = servers(options.url, options.token, none_is_fine=options.without_server)
         command: Callable[[argparse.Namespace, list[Server]], None] = options.command
         command(options, among)
     except OperationFailedError as error:  # printed already, with all that is known of it
@@ -309,7 +310,7 @@ def _parser() -> argparse.ArgumentParser:
     wait = argparse.ArgumentParser(add_help=False)
     wait.add_argument("--no-wait", action="store_true", help="do not wait for the end")
     how = argparse.ArgumentParser(add_help=False)
-    how.add_argument("--timeout", type=_seconds, help="seconds to wait for a running cell")
+    how.add_argument("--timeout", type=parse_seconds, help="seconds to wait for a running cell")
     how.add_argument("--name", help="a name for the checkpoint, which is then kept for good")
     how.add_argument(
         "--prove",
@@ -333,7 +334,7 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(
             name, parents=[*parents, common], help=help_, description=help_[0].upper() + help_[1:]
         )
-        added.set_defaults(command=command, without_server=False)
+        added.set_defaults(command=command, without_server=False, alone=False)
         return added
 
     add("status", status, "show the kernels and their states").add_argument(
@@ -362,7 +363,7 @@ def _parser() -> argparse.ArgumentParser:
         "(default: as the server is configured)",
     )
     resuming.add_argument(
-        "--gpu-wait", type=_seconds, metavar="SECONDS", help="how long to wait for a GPU"
+        "--gpu-wait", type=parse_seconds, metavar="SECONDS", help="how long to wait for a GPU"
     )
     for command, yes, no in (
         (pausing, "demand a process snapshot", "stop the process after the checkpoint"),
@@ -381,16 +382,6 @@ def _parser() -> argparse.ArgumentParser:
     server_sandbox_commands.add_to(add, common)
     workspace_commands.add_to(add)
     return parser
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
 
 
 if __name__ == "__main__":

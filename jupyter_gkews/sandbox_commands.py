@@ -31,9 +31,9 @@ def add_to(add: Callable[..., Any]) -> None:
     command.add_argument(
         "--if-possible", action="store_true", help="install nothing where it could not be started"
     )
-    command.set_defaults(without_server=True)
+    command.set_defaults(alone=True)
     command = add("doctor", doctor, "say what works on this machine, and what is missing")
-    command.set_defaults(without_server=True)
+    command.set_defaults(alone=True)
 
 
 def install_kernel(options: argparse.Namespace, among: list[Server]) -> None:

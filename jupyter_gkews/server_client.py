@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from jupyter_server.serverapp import list_running_servers
 
 from .errors import GkewsError
 
@@ -96,6 +95,8 @@ class Server:
 def servers(url: str | None, token: str | None, *, none_is_fine: bool = False) -> list[Server]:
     """The server at `url`, or all that run here. Raises UnreachableError if there is none, unless
     that is fine."""
+    from jupyter_server.serverapp import list_running_servers  # a second and a half to import
+
     infos = list(list_running_servers())
     token = token or os.environ.get("JUPYTER_TOKEN")
     if url is not None:

@@ -48,7 +48,7 @@ def add_to(add: Callable[..., Any], common: argparse.ArgumentParser) -> None:
         parser: argparse.ArgumentParser = actions.add_parser(
             name, parents=[common], help=help_, description=help_[0].upper() + help_[1:]
         )
-        parser.set_defaults(command=command, without_server=True)
+        parser.set_defaults(command=command, alone=True)
         parser.add_argument(
             "--servers", type=Path, help="the folder of the servers; default: in the store"
         )

@@ -1,7 +1,11 @@
-"""How the command line writes sizes, times, tables and JSON. Knows nothing of servers."""
+"""How the command line writes sizes, times, tables and JSON, and reads seconds.
+
+Knows nothing of servers.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -36,6 +40,17 @@ def duration(seconds: float | None) -> str:
             rest = whole % length // part
             return f"{whole // length} {unit}" + (f" {rest} {smaller}" if rest else "")
     return f"{whole} s"
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds as a command line has them. Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
 
 
 def local_time(time: str | None) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import GkewsError
 from .server_client import Server
-from .tables import local_time, print_json, table
+from .tables import local_time, parse_seconds, print_json, table
 
 if TYPE_CHECKING:
     from .engines.workspaces.cluster import Cluster
@@ -31,7 +31,7 @@ RESUME_S = 1800.0
 def add_to(add: Callable[..., Any]) -> None:
     """Add the command to the command line; `add(name, command, help, *parents)`."""
     command = add("workspace", _nothing, "pause or resume a whole GKE or Kubeflow workspace")
-    command.set_defaults(without_server=True)
+    command.set_defaults(alone=True)
     actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
 
     where = argparse.ArgumentParser(add_help=False)
@@ -41,7 +41,9 @@ def add_to(add: Callable[..., Any]) -> None:
     # one that is set already before the action must not be set back
     where.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
     waiting = argparse.ArgumentParser(add_help=False)
-    waiting.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="how long to wait")
+    waiting.add_argument(
+        "--timeout", type=parse_seconds, metavar="SECONDS", help="how long to wait"
+    )
     not_waiting = argparse.ArgumentParser(add_help=False)
     not_waiting.add_argument("--no-wait", action="store_true", help="do not wait for the end")
 
@@ -162,19 +164,22 @@ def abort(options: argparse.Namespace, among: list[Server]) -> None:
     """Call off a pause."""
     del among
     with _followed(options) as (observer, pauses):
-        message = pauses.abort()
+        done = pauses.abort()
         if options.json:
-            _print_end(options, observer.state(), observer, how="aborted")
+            observer.wait_until_seen(10)
+            _print_end(options, observer.state(), observer, how=done.how, note=done.message)
         else:
-            print(message)
+            print(done.message)
 
 
 def wait(options: argparse.Namespace, among: list[Server]) -> None:
     """Wait for a state; changes nothing."""
     del among
     with _followed(options) as (observer, _):
+        from .engines.workspaces.pausing import Teller
+
         observer.wait_until_seen(30)
-        told = _telling(options)
+        told = Teller(_telling(options))
 
         def enough(_seen: object, state: WorkspaceState) -> bool:
             told(state)
@@ -260,11 +265,13 @@ def _words(state: WorkspaceState) -> str:
 
 
 def _print_end(
-    options: argparse.Namespace, state: WorkspaceState, observer: WorkspaceObserver, *, how: str
-) -> None:
+    options: argparse.Namespace, state: WorkspaceState, observer: WorkspaceObserver, *, how: str,
+    note: str | None = None,
+) -> None:  # fmt: skip
     if options.json:
         place = {"namespace": observer.namespace, "name": observer.name}
-        print_json({**place, "request": how, **state.to_json()})
+        said = {} if note is None else {"note": note}
+        print_json({**place, "request": how, **said, **state.to_json()})
     else:
         _print_state(state, observer.namespace, observer.name)
 
@@ -283,13 +290,3 @@ def _print_state(state: WorkspaceState, namespace: str, name: str) -> None:
         if state.snapshot.keeps_until:
             line += f", kept until {local_time(state.snapshot.keeps_until)} unless it is used"
         print(line)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value

@@ -292,3 +292,14 @@ def test_durations_are_written_in_their_two_largest_units(seconds, text: str) ->
 
 def test_columns_are_as_wide_as_they_need_to_be() -> None:
     assert table(("a", "long"), [("xyz", ""), ("y", "z")]) == "A    LONG\nxyz  -\ny    z"
+
+
+def test_commands_that_ask_no_server_look_for_none(tmp_path: Path) -> None:
+    code = (
+        "import sys; from jupyter_gkews import cli;"
+        "cli.main(['doctor', '--json']);"
+        f"cli.main(['sandbox', 'list', '--servers', {str(tmp_path)!r}]);"
+        f"cli.main(['workspace', 'status', 'a/b', '--kubeconfig', {str(tmp_path / 'none')!r}]);"
+        "assert 'jupyter_server.serverapp' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True)

@@ -68,8 +68,12 @@ class Admin:
         target = "/" + quote(path) + ("?" + urlencode(query) if query else "")
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         data = None if body is None else json.dumps(body)
-        connection.request(method, target, data, headers)
-        return connection, connection.getresponse()
+        try:
+            connection.request(method, target, data, headers)
+            return connection, connection.getresponse()
+        except BaseException:  # not every error closes it by itself
+            connection.close()
+            raise
 
     # -- by place: `path` is that of the collection, e.g. api/v1/namespaces/ns/pods -----------
 
@@ -111,9 +115,9 @@ class Admin:
         """Events until the server ends it. Raises Answered, or OSError when it is cut."""
         query = {"watch": "true", **query}
         connection, answer = self._send("GET", path, None, "application/json", timeout, query)
-        if opened is not None:
-            opened(connection)
         try:
+            if opened is not None:
+                opened(connection)
             if answer.status >= 400:
                 raise Answered(answer.status, json.loads(answer.read()))
             for line in iter(answer.readline, b""):

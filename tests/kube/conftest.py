@@ -13,7 +13,7 @@ import yaml
 from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
-from jupyter_gkews.engines.workspaces.watching import Pauses
+from jupyter_gkews.engines.workspaces.watching import Pace
 
 from . import real_server
 from .actors import Platform
@@ -107,7 +107,7 @@ def namespace(admin: Admin) -> str:
 # -- our own client, and the parties of a cluster with Workspaces ---------------------------------
 
 #: So that a test of a failing server takes no minutes.
-QUICK = Pauses(first=0.05, longest=0.2, refused=0.2)
+QUICK = Pace(first=0.05, longest=0.2, refused=0.2)
 
 
 def in_pod(cluster: Cluster, folder: Path, token: str, namespace: str = "default") -> InPod:
@@ -141,7 +141,7 @@ def platform(fake: FakeCluster) -> Iterator[Platform]:
 def observer(asked: Asked, platform: Platform) -> Iterator[WorkspaceObserver]:
     """Follows the workspace `ws`, which runs."""
     platform.create()
-    following = WorkspaceObserver(asked, "default", "ws", pauses=QUICK).start()
+    following = WorkspaceObserver(asked, "default", "ws", pace=QUICK).start()
     running = following.wait(lambda seen, _: seen.pod_ready and seen.state == "Running", 20)
     assert running is not None, following.state()
     yield following

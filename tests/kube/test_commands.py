@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -267,3 +268,39 @@ def test_nothing_of_the_client_is_imported_by_other_commands() -> None:
         "assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_waiting_tells_a_state_once_however_much_changes(
+    run: Callable[..., tuple[int, str, str]], running: Platform
+) -> None:
+    ended = threading.Event()
+
+    def change() -> None:
+        count = 0
+        while not ended.wait(0.1):
+            count += 1
+            note = {"metadata": {"annotations": {"example.com/count": str(count)}}}
+            running.admin.merge(running.workspaces, "ws", note)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        code, _, err = run("wait", "default/ws", "--for", "paused", "--timeout", "2")
+    finally:
+        ended.set()
+        changing.join()
+    assert code == 1
+    assert len([line for line in err.splitlines() if line.startswith("running: ")]) == 1
+
+
+def test_calling_off_where_nothing_runs_says_so(
+    run: Callable[..., tuple[int, str, str]], running: Platform
+) -> None:
+    code, out, err = run("abort", "default/ws")
+    assert code == 0, err
+    assert out.startswith("No pause runs: ")
+    code, out, err = run("abort", "default/ws", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["request"], found["state"]) == ("nothing", "running")
+    assert found["note"].startswith("No pause runs: ")

@@ -184,3 +184,13 @@ async def _until(news: asyncio.Event, enough: Callable[[], bool]) -> None:
     while not enough():
         news.clear()
         await asyncio.wait_for(news.wait(), 20)
+
+
+@in_a_loop
+async def test_two_who_ask_first_at_once_are_both_told_the_state(
+    engine: WorkspacesEngine, fake: FakeCluster
+) -> None:
+    await engine.identity()
+    fake.faults.add("slow", path="selfsubjectaccessreviews", seconds=0.2)
+    found = await asyncio.gather(engine.state(), engine.state())
+    assert [state["state"] for state in found] == ["running", "running"]

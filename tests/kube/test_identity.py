@@ -13,7 +13,7 @@ import pytest
 from jupyter_gkews.engines.workspaces.access import BELIEVED_S, AccessReviews, need
 from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.connection import InPod
-from jupyter_gkews.engines.workspaces.identity import find_identity, from_token, where_am_i
+from jupyter_gkews.engines.workspaces.identity import find_identity, from_token
 from jupyter_gkews.engines.workspaces.observing import no_such_workspace
 from jupyter_gkews.engines.workspaces.problems import ClusterError
 from jupyter_gkews.engines.workspaces.words import PODS, SNAPSHOTS, WORKSPACES
@@ -97,11 +97,11 @@ def test_a_pod_of_no_workspace_says_so(
 
 
 def test_a_process_outside_of_pods_asks_nobody(tmp_path: Path) -> None:
-    why_not = where_am_i(InPod(tmp_path, {}))
+    why_not = InPod(tmp_path, {}).why_not()
     assert why_not is not None
     assert "does not run in a Kubernetes pod" in why_not
     assert "no service-account token" in str(
-        where_am_i(InPod(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}))
+        InPod(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).why_not()
     )
     with pytest.raises(GkewsError):
         InPod(tmp_path, {}).token()

@@ -104,7 +104,7 @@ def test_a_pod_with_these_roles_is_paused_and_resumed(
     bind(admin, "default", "ws-ws")
     client = Asked(in_pod(fake, tmp_path / "account", token))
     platform.create()
-    observer = WorkspaceObserver(client, "default", "ws", pauses=QUICK).start()
+    observer = WorkspaceObserver(client, "default", "ws", pace=QUICK).start()
     assert observer.wait(lambda seen, _: seen.pod_ready and seen.state == "Running", 20)
     pauses = Pauses(observer)
     assert pauses.wait_paused(pauses.request(), 20).snapshot is not None
@@ -127,7 +127,7 @@ def test_without_rights_on_snapshots_a_pause_works_and_only_details_are_hidden(
     admin.grant("default", "pilot", rules)
     client = Asked(in_pod(fake, tmp_path / "pilot", admin.account("default", "pilot")))
     platform.create()
-    observer = WorkspaceObserver(client, "default", "ws", pauses=QUICK).start()
+    observer = WorkspaceObserver(client, "default", "ws", pace=QUICK).start()
     assert observer.wait(lambda seen, _: seen.pod_ready and seen.state == "Running", 20)
     assert observer.seen().hidden == {"triggers", "snapshots", "policies", "kinds"}
     pauses = Pauses(observer)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 
 import pytest
+import yaml
 
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses, deadline_s
 from jupyter_gkews.engines.workspaces.state import WorkspaceState
+from jupyter_gkews.engines.workspaces.words import SNAPSHOT_GROUP
 from jupyter_gkews.errors import GkewsError
 
 from .actors import Platform
 from .actors.addon import ENABLED, LAST, STARTED, STATE
+from .conftest import CRDS, DEFINITIONS
 from .fake import FakeCluster
 
 PATCHES = r"/workspaces/ws\b"
@@ -371,3 +374,70 @@ def test_the_deadline_grows_with_what_is_resident() -> None:
     assert deadline_s(2**30) == 180
     assert deadline_s(20 * 2**30) == 460
     assert deadline_s(500 * 2**30) == 1200
+
+
+def test_the_snapshot_of_an_earlier_pause_does_not_count_for_this_one(
+    pauses: Pauses, observer: WorkspaceObserver, platform: Platform
+) -> None:
+    platform.addon.awake = False
+    platform.nodes.lets_go = False
+    earlier = {"metadata": {"annotations": {LAST: "of-an-earlier-pause"}}}
+    found = platform.admin.merge(platform.workspaces, "ws", earlier)
+    assert observer.catch_up(found["metadata"]["resourceVersion"], 20)
+    with pytest.raises(GkewsError, match="did not act on the request") as failed:
+        pauses.request()
+    assert failed.value.reason == "snapshot_failed"
+    assert platform.get()["spec"]["paused"] is False
+    platform.nodes.lets_go = True
+    platform.poke()
+
+
+def test_a_resume_that_is_not_seen_is_not_taken_for_another_pause(
+    pauses: Pauses, platform: Platform, fake: FakeCluster
+) -> None:
+    pauses.wait_paused(pauses.request(), 20)
+    watches = fake.faults.add("black_hole", path=r"/workspaces\?.*watch=")
+    fake.cut_connections()
+    requested = pauses.request_resume()
+    with pytest.raises(GkewsError, match="was not seen after") as unseen:
+        pauses.wait_running(requested, 1.0)
+    assert unseen.value.reason == "cluster_unreachable"
+    fake.faults.lift(watches)
+    assert pauses.wait_running(requested, 20).state == "running"
+
+
+def test_where_no_snapshot_runs_calling_off_says_how_things_are(
+    pauses: Pauses, observer: WorkspaceObserver, platform: Platform
+) -> None:
+    done = pauses.abort(20)
+    assert done.how == "nothing"
+    assert done.message.startswith("No pause runs: The workspace runs")
+    pauses.wait_paused(pauses.request(), 20)
+    with pytest.raises(GkewsError, match="Paused for") as late:
+        pauses.abort(20)
+    assert late.value.reason == "not_cancellable"
+    platform.nodes.capacity = False
+    requested = pauses.request_resume()
+    wait_for(observer, "resuming", "waiting_for_capacity")
+    with pytest.raises(GkewsError, match="Waiting for") as late:
+        pauses.abort(20)
+    assert late.value.reason == "not_cancellable"
+    platform.nodes.capacity = True
+    platform.poke()
+    pauses.wait_running(requested, 20)
+
+
+def test_pod_snapshots_in_an_older_version_alone_are_none(
+    pauses: Pauses, platform: Platform
+) -> None:
+    for file in sorted(CRDS.glob("*.yaml")):
+        for definition in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            if definition["spec"]["group"] == SNAPSHOT_GROUP:
+                platform.admin.delete(DEFINITIONS, definition["metadata"]["name"])
+                definition["spec"]["versions"][0]["name"] = "v1alpha1"
+                platform.admin.create(DEFINITIONS, definition)
+    found = {one.id: one for one in pauses.preflight()}["snapshot_api"]
+    assert found.passed is False
+    assert found.costs == "memory"
+    for actor in (platform.addon, platform.gke, platform.nodes):
+        actor.faults.clear()  # what they follow is gone with it

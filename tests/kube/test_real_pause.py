@@ -45,7 +45,7 @@ def pauses(real: RealCluster, played: Platform, tmp_path: Path) -> Iterator[Paus
     token = admin.account(namespace, "ws-ws")
     bind(admin, namespace, "ws-ws")
     client = Asked(in_pod(real, tmp_path / "account", token, namespace))
-    observer = WorkspaceObserver(client, namespace, "ws", pauses=QUICK)
+    observer = WorkspaceObserver(client, namespace, "ws", pace=QUICK)
     _eventually_allowed(observer)
     observer.start()
     ready = observer.wait(lambda seen, _: seen.pod_ready and seen.state == "Running", 30)

@@ -11,10 +11,13 @@ import pytest
 
 from jupyter_gkews.engines.workspaces import cluster as cluster_module
 from jupyter_gkews.engines.workspaces.cluster import Cluster
+from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.problems import ClusterError
-from jupyter_gkews.engines.workspaces.watching import ObjectWatch
+from jupyter_gkews.engines.workspaces.state import WorkspaceState
+from jupyter_gkews.engines.workspaces.watching import ObjectWatch, Pace
 from jupyter_gkews.engines.workspaces.words import WORKSPACES
 
+from .actors import Platform
 from .admin import Admin
 from .conftest import QUICK, admin_of, in_pod
 from .fake import FakeCluster
@@ -32,8 +35,8 @@ class Followed:
         self.troubles: list[ClusterError | None] = []
         self._changed = threading.Condition()
         self.watch = ObjectWatch(
-            cluster, WORKSPACES, namespace, self._change, pauses=QUICK,
-            troubled=self._trouble, listed=self._notify, **about,
+            cluster, WORKSPACES, namespace, self._change,
+            troubled=self._trouble, listed=self._notify, **{"pace": QUICK, **about},
         )  # fmt: skip
 
     def _change(self, name: str, found: Json | None) -> None:
@@ -263,3 +266,72 @@ def test_a_thousand_workspaces_lose_no_event(
             and all(found["spec"]["paused"] for found in followed.objects.values())
         )
     )
+
+
+def watches_begun(fake: FakeCluster) -> int:
+    return len([path for _, _, path in fake.requests if "watch=" in path])
+
+
+def test_a_watch_that_has_told_something_was_not_ended_at_once(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    followed = follow(seconds=1, pace=Pace(first=30.0, longest=30.0))
+    assert followed.until(lambda: watches_begun(fake) == 1)
+    pause(admin)
+    assert followed.until(is_paused(followed))
+    for _ in range(100):
+        if watches_begun(fake) > 1 or followed.troubles:
+            break
+        followed.until(lambda: bool(followed.troubles), 0.1)
+    assert not followed.troubles
+    assert watches_begun(fake) == 2
+
+
+def test_a_watch_that_is_broken_off_while_it_begins_begins_anew(
+    follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
+) -> None:
+    made(admin, "default")
+    slow = fake.faults.add("slow", path="watch=", seconds=0.5, times=1)
+    followed = follow()
+    for _ in range(100):
+        if slow.met:
+            break
+        followed.until(lambda: slow.met > 0, 0.05)
+    followed.watch.restart()
+    for _ in range(100):
+        if watches_begun(fake) > 1:
+            break
+        followed.until(lambda: watches_begun(fake) > 1, 0.1)
+    assert watches_begun(fake) == 2
+    pause(admin)
+    assert followed.until(is_paused(followed))
+
+
+def test_nothing_is_told_of_a_workspace_before_it_was_looked_for(
+    asked: Cluster, platform: Platform, fake: FakeCluster
+) -> None:
+    platform.create()
+    slow = fake.faults.add("slow", path=r"/workspaces\?", seconds=0.5, times=1)
+    told: list[WorkspaceState] = []
+    observer = WorkspaceObserver(asked, "default", "ws", pace=QUICK)
+    observer.subscribe(told.append)
+    observer.start()
+    assert observer.wait(lambda seen, _: seen.workspace is not None and seen.pod_ready, 20)
+    assert slow.met == 1
+    assert told
+    assert {state.reason for state in told} == {None}
+    observer.stop()
+    nowhere = WorkspaceObserver(asked, "default", "nowhere", pace=QUICK)
+    news = threading.Event()
+    found: list[WorkspaceState] = []
+
+    def tell(state: WorkspaceState) -> None:
+        found.append(state)
+        news.set()
+
+    nowhere.subscribe(tell)
+    nowhere.start()
+    assert news.wait(20)
+    assert found[0].reason == "no_workspace"
+    nowhere.stop()

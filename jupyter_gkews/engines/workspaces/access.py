@@ -70,7 +70,6 @@ class AccessReviews:
             attributes["name"] = name
         answer = self._cluster.create(
             REVIEWS,
-            "",
             {
                 "apiVersion": f"{REVIEWS.group}/{REVIEWS.version}",
                 "kind": REVIEWS.kind,

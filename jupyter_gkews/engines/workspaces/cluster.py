@@ -42,7 +42,13 @@ class _Session:
         self.core = kubernetes.client.CoreV1Api(self.api)
 
     def close(self) -> None:
-        self.api.rest_client.pool_manager.clear()
+        # each by itself: clearing alone leaves their connections to the garbage collector, and
+        # those in use would come back to a pool that nobody has
+        pools = self.api.rest_client.pool_manager.pools
+        for key in pools.keys():  # noqa: SIM118 (it is no dict)
+            with suppress(KeyError):  # pushed out meanwhile by another
+                pools[key].close()
+        pools.clear()
         if hasattr(self.api, "close"):
             self.api.close()
 
@@ -112,36 +118,16 @@ class Cluster:
 
         return self._json(send, f"change {resource} {name}")
 
-    def create(self, resource: Resource, namespace: str, body: Json) -> Json:
-        """A custom object; of the cluster if the resource is in no namespace."""
-        timeout = {"_request_timeout": CALL_TIMEOUT, "_preload_content": False}
+    def create(self, resource: Resource, body: Json) -> Json:
+        """An object of the cluster: it is in no namespace."""
 
         def send(session: _Session) -> Any:
-            about = (resource.group, resource.version)
-            if resource.namespaced:
-                return session.custom.create_namespaced_custom_object(
-                    *about, namespace, resource.plural, body, **timeout
-                )
             return session.custom.create_cluster_custom_object(
-                *about, resource.plural, body, **timeout
-            )
-
-        return self._json(send, f"create {resource}")
-
-    def delete(self, resource: Resource, namespace: str, name: str) -> Json:
-        """A custom object or a pod."""
-
-        def send(session: _Session) -> Any:
-            if not resource.group:
-                return session.core.delete_namespaced_pod(
-                    name, namespace, _request_timeout=CALL_TIMEOUT, _preload_content=False
-                )
-            return session.custom.delete_namespaced_custom_object(
-                resource.group, resource.version, namespace, resource.plural, name,
+                resource.group, resource.version, resource.plural, body,
                 _request_timeout=CALL_TIMEOUT, _preload_content=False,
             )  # fmt: skip
 
-        return self._json(send, f"delete {resource} {name}")
+        return self._json(send, f"create {resource}")
 
     def watch(
         self, resource: Resource, namespace: str, version: str, *, labels: str = "",
@@ -163,20 +149,13 @@ class Cluster:
         response = self._send(
             lambda s: self._list(s, resource, namespace, query, WATCH_TIMEOUT), doing, again=True
         )
-        if opened is not None:
-            opened(lambda: _cut(response))
         try:
+            if opened is not None:
+                opened(lambda: _cut(response))
             yield from self._events(response, doing)
         finally:
             _cut(response)
             response.close()
-
-    def served(self, resource: Resource) -> Resource | None:
-        """The resource in the best version that is served (v1, else v1alpha1); None if none is."""
-        for version in (resource.version, "v1alpha1"):
-            if self.serves(resource.group, version):
-                return resource.at(version)
-        return None
 
     def serves(self, group: str, version: str) -> bool:
         """Whether this version of the group is there."""
@@ -200,7 +179,7 @@ class Cluster:
         options = {"_request_timeout": CALL_TIMEOUT, "_preload_content": False}
         if not resource.group:
             method = getattr(session.core, "read_" + _core_name(resource))
-            return method(*((name, namespace) if resource.namespaced else (name,)), **options)
+            return method(name, namespace, **options)
         about = (resource.group, resource.version)
         if resource.namespaced:
             return session.custom.get_namespaced_custom_object(
@@ -215,7 +194,7 @@ class Cluster:
         options = {**query, "_request_timeout": timeout, "_preload_content": False}
         if not resource.group:
             method = getattr(session.core, "list_" + _core_name(resource))
-            return method(*((namespace,) if resource.namespaced else ()), **options)
+            return method(namespace, **options)
         about = (resource.group, resource.version)
         if resource.namespaced:
             return session.custom.list_namespaced_custom_object(
@@ -316,6 +295,7 @@ class Cluster:
             "NewConnectionError",
             "ConnectTimeoutError",
             "SSLError",
+            "ClosedPoolError",
         )
         return ClusterError(0, "", text, doing, maybe_done=write and not never_sent)
 
@@ -340,8 +320,7 @@ def _failures(kubernetes: Any) -> tuple[type[Exception], ...]:
 
 
 def _core_name(resource: Resource) -> str:
-    names = {"pods": "namespaced_pod", "events": "namespaced_event", "nodes": "node"}
-    return names[resource.plural]
+    return {"pods": "namespaced_pod", "events": "namespaced_event"}[resource.plural]
 
 
 def _query(labels: str, fields: str) -> Json:

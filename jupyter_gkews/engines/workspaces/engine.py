@@ -41,6 +41,8 @@ class WorkspacesEngine:
         self._cluster = Cluster(self._pod)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="gkews workspace")
         self._lock = threading.Lock()
+        self._beginning = threading.Lock()
+        self._closed = False
         self._identity: Identity | None = None
         self._observer: WorkspaceObserver | None = None
         self._told: list[Callable[[WorkspaceState], None]] = []
@@ -109,7 +111,7 @@ class WorkspacesEngine:
 
     async def abort(self) -> str:
         """Call off what runs."""
-        return await self._run(lambda: Pauses(self._following()).abort())
+        return await self._run(lambda: Pauses(self._following()).abort().message)
 
     def woke_up(self) -> None:
         """New connections, the token as it is now, rights and identity asked anew."""
@@ -124,6 +126,7 @@ class WorkspacesEngine:
         """End watches, connections and threads."""
         with self._lock:
             observer, self._observer = self._observer, None
+            self._closed = True
         if observer is not None:
             observer.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -153,21 +156,21 @@ class WorkspacesEngine:
         found = self._find()
         if found.why_not is not None:
             raise GkewsError("no_workspace", found.why_not, "Pause the kernels one by one.")
-        with self._lock:
-            observer, begin = self._observer, self._observer is None
+        with self._beginning:  # the second who asks waits until there is something to look at
+            with self._lock:
+                observer, told = self._observer, list(self._told)
             if observer is None:
                 observer = WorkspaceObserver(self._cluster, found.namespace, found.workspace)
-                self._observer = observer
-                told = list(self._told)
-        if begin:
-            for one in told:
-                observer.subscribe(one)
-            try:
+                for one in told:
+                    observer.subscribe(one)
                 observer.start()
-            except BaseException:
                 with self._lock:
-                    self._observer = None
-                raise
+                    for one in self._told[len(told) :]:  # who came meanwhile
+                        observer.subscribe(one)
+                    closed = self._closed
+                    self._observer = None if closed else observer
+                if closed:
+                    observer.stop()
         observer.wait_until_seen(FIRST_LOOK_S)
         return observer
 

@@ -90,11 +90,6 @@ def find_identity(cluster: Cluster, pod: InPod, base_url: str = "") -> Identity:
     return _but(found, why_not=f"This pod belongs to no Workspace{hidden}.")
 
 
-def where_am_i(pod: InPod | None = None) -> str | None:
-    """Why this process has no service account of a pod; None if it has. Asks nobody."""
-    return (pod or InPod()).why_not()
-
-
 def parse_place(text: str) -> tuple[str, str]:
     """`NS/NAME` of the command line. Raises GkewsError (`bad_request`)."""
     namespace, slash, name = text.partition("/")

@@ -17,7 +17,7 @@ from .cluster import Cluster
 from .problems import ClusterError
 from .seen import Seen
 from .state import WorkspaceState, read
-from .watching import ObjectWatch, Pauses
+from .watching import ObjectWatch, Pace
 from .words import (
     EVENTS,
     KINDS,
@@ -114,12 +114,12 @@ class WorkspaceObserver:
     """Follows one workspace. Callbacks come in the threads of the watches."""
 
     def __init__(
-        self, cluster: Cluster, namespace: str, name: str, *, pauses: Pauses | None = None,
+        self, cluster: Cluster, namespace: str, name: str, *, pace: Pace | None = None,
         access: AccessReviews | None = None,
     ) -> None:  # fmt: skip
         self.cluster, self.namespace, self.name = cluster, namespace, name
         self.access = access or AccessReviews(cluster, namespace, name)
-        self._pauses = pauses
+        self._pace = pace
         self._changed = threading.Condition()
         self._seen = Seen()
         self._pods: dict[str, Json] = {}
@@ -154,7 +154,7 @@ class WorkspaceObserver:
             if need in missing:
                 continue
             self._watches[need] = ObjectWatch(
-                self.cluster, resource, self.namespace, changed, pauses=self._pauses,
+                self.cluster, resource, self.namespace, changed, pace=self._pace,
                 listed=lambda need=need: self._note_listed(need),  # type: ignore[misc]
                 troubled=lambda error, need=need: self._troubled(need, error),  # type: ignore[misc]
                 **selectors,  # type: ignore[arg-type]
@@ -300,7 +300,7 @@ class WorkspaceObserver:
             self._events.clear()
             watch = ObjectWatch(
                 self.cluster, EVENTS, self.namespace, self._event_changed, fields=_about(pod),
-                pauses=self._pauses,
+                pace=self._pace,
             )  # fmt: skip
             self._watches["events"] = watch
         if before is not None:
@@ -330,7 +330,9 @@ class WorkspaceObserver:
             for key, value in changed.items():
                 setattr(self._seen, key, value)
             self._version += 1
-            told = list(self._told)
+            # what comes in before the Workspace itself says nothing of it, least that there is none
+            known = self._seen.workspace is not None or "see" in self._listed
+            told = list(self._told) if known else []
             state = read(self._copy()) if told else None
             self._changed.notify_all()
         if state is not None:
@@ -341,6 +343,8 @@ class WorkspaceObserver:
         with self._changed:
             self._listed.add(need)
             self._changed.notify_all()
+        if need == "see":
+            self._set()
 
     def _troubled(self, need: str, error: ClusterError | None) -> None:
         if error is not None and (error.forbidden or error.missing):

@@ -48,7 +48,10 @@ class Check:
 @dataclass(frozen=True)
 class Facts:
     """What is known from elsewhere: whether GKE's API is served, what the pod's node is labelled
-    with, bytes of GPU memory in use and of the container's memory that is resident."""
+    with, bytes of GPU memory in use and of the container's memory that is resident.
+
+    None: not known. Of a workspace seen from outside nothing but the first ever is.
+    """
 
     snapshot_api: bool | None = None
     node_labels: dict[str, str] | None = None
@@ -158,7 +161,7 @@ def _prepared(seen: Seen) -> Check:
 def _served(facts: Facts) -> Check:
     words = {
         True: "The cluster has Pod Snapshots.",
-        False: "The cluster has no Pod Snapshots (podsnapshot.gke.io is not served).",
+        False: "The cluster has no Pod Snapshots (podsnapshot.gke.io/v1 is not served).",
         None: "Whether the cluster has Pod Snapshots is not known.",
     }
     return Check("snapshot_api", facts.snapshot_api, words[facts.snapshot_api], "memory")

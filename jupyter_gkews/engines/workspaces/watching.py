@@ -22,7 +22,7 @@ Changed = Callable[[str, "Json | None"], None]
 
 
 @dataclass(frozen=True)
-class Pauses:
+class Pace:
     """Seconds between two tries: the first, the longest; and when a right or the API is missing."""
 
     first: float = 1.0
@@ -35,14 +35,14 @@ class ObjectWatch:
 
     def __init__(
         self, cluster: Cluster, resource: Resource, namespace: str, changed: Changed, *,
-        labels: str = "", fields: str = "", pauses: Pauses | None = None,
+        labels: str = "", fields: str = "", pace: Pace | None = None,
         listed: Callable[[], None] | None = None,
         troubled: Callable[[ClusterError | None], None] | None = None,
         seconds: int = WATCH_S,
     ) -> None:  # fmt: skip
         self._cluster, self._resource, self._namespace = cluster, resource, namespace
         self._changed, self._labels, self._fields = changed, labels, fields
-        self._pauses = pauses or Pauses()
+        self._pace = pace or Pace()
         self._listed, self._troubled = listed, troubled
         self._seconds = seconds
         self._known: dict[str, str] = {}  # name -> resourceVersion, of what was told
@@ -113,13 +113,13 @@ class ObjectWatch:
             self._listed()
 
     def _follow(self) -> None:
-        began, version = time.monotonic(), self._version
+        began, before = time.monotonic(), self._version
 
         def opened(cut: Callable[[], None]) -> None:
             with self._lock:
                 self._cut = cut
-            if self._stopped.is_set():
-                cut()
+            if self._stopped.is_set() or self._hurry.is_set():
+                cut()  # broken off before there was anything to break
             else:
                 self._well()
 
@@ -140,7 +140,7 @@ class ObjectWatch:
             self._failures = 0
             if self._stopped.is_set():
                 return
-        if self._version == version and time.monotonic() - began < self._pauses.first:
+        if self._version == before and time.monotonic() - began < self._pace.first:
             # something between us and the server ends watches at once: do not hammer it
             raise ClusterError(0, "", "the watch was ended at once", str(self._resource))
 
@@ -169,10 +169,10 @@ class ObjectWatch:
             self._version = ""  # a right or the API itself is missing: begin anew when it is there
         self._set_trouble(error)
         refused = not error.unreachable and not error.gone
-        bound = min(self._pauses.first * 2**self._failures, self._pauses.longest)
+        bound = min(self._pace.first * 2**self._failures, self._pace.longest)
         self._failures = min(self._failures + 1, 10)
         # all that lost the server at the same moment must not come back at the same moment
-        pause = self._pauses.refused if refused else bound
+        pause = self._pace.refused if refused else bound
         self._hurry.wait(pause * random.uniform(0.5, 1.0))
 
     def _set_trouble(self, error: ClusterError | None) -> None:
@@ -181,4 +181,4 @@ class ObjectWatch:
             self._troubled(error)
 
 
-__all__ = ["Changed", "ObjectWatch", "Pauses"]
+__all__ = ["Changed", "ObjectWatch", "Pace"]

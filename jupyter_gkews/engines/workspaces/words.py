@@ -7,7 +7,7 @@ reference of podsnapshot.gke.io in GKE's documentation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
@@ -23,10 +23,6 @@ class Resource:
     kind: str
     namespaced: bool = True
 
-    def at(self, version: str) -> Resource:
-        """The same in another version of its group."""
-        return replace(self, version=version)
-
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
@@ -38,13 +34,9 @@ SNAPSHOT_GROUP = "podsnapshot.gke.io"
 SNAPSHOTS = Resource(SNAPSHOT_GROUP, "v1", "podsnapshots", "PodSnapshot")
 TRIGGERS = Resource(SNAPSHOT_GROUP, "v1", "podsnapshotmanualtriggers", "PodSnapshotManualTrigger")
 POLICIES = Resource(SNAPSHOT_GROUP, "v1", "podsnapshotpolicies", "PodSnapshotPolicy")
-STORAGE = Resource(
-    SNAPSHOT_GROUP, "v1", "podsnapshotstorageconfigs", "PodSnapshotStorageConfig", namespaced=False
-)
 
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 #: On the pod: the Workspace that it belongs to.
 WORKSPACE_LABEL = "notebooks.kubeflow.org/workspace-name"
@@ -54,13 +46,11 @@ TRIGGERED_BY = "gke-pod-snapshot-triggered-by"
 _PREFIX = "podsnapshot.gke.kubeflow.org/"
 ENABLED = _PREFIX + "enabled"
 MIGRATION_ENABLED = "pod-migration.gke.io/enabled"
-STORAGE_CONFIG = _PREFIX + "storage-config"
 CHECKPOINT_STATE = _PREFIX + "checkpoint-state"
 CHECKPOINT_STARTED = _PREFIX + "checkpoint-started-at"
 LAST_CHECKPOINT = _PREFIX + "last-checkpoint-name"
 #: The readiness gate that the addon's webhook puts on a pod.
 GATE = _PREFIX + "active"
-DEFAULT_STORAGE_CONFIG = "kubeflow-pod-snapshot-storage-config"
 
 CHECKPOINTING, READY, RESTORING = "Checkpointing", "Ready", "Restoring"
 

@@ -76,7 +76,9 @@ class FakeCluster:
         server, self._server = self._server, None
         if server is not None:
             self.faults.lift_all()
+            server.away = True
             server.shutdown()
+            server.take_the_waiting()
             server.server_close()
             server.cut()
 
@@ -96,7 +98,23 @@ class _Server(ThreadingHTTPServer):
         self.connections: set[socket.socket] = set()
         self.watches: set[object] = set()
         self.ended = threading.Event()
+        self.away = False
         super().__init__(address, _Handler)
+
+    def take_the_waiting(self) -> None:
+        """Connections that nobody has accepted yet: `finish_request` resets them.
+
+        Closing the listener would do that too, but before they begin with TLS; CPython before 3.13
+        (ssl.SSLSocket._create) then leaves their sockets to the garbage collector, with a warning.
+        """
+        self.socket.setblocking(False)
+        while True:
+            try:
+                request, address = self.get_request()
+            except OSError:  # BlockingIOError: that was all
+                return
+            request.setblocking(True)
+            self.process_request(request, address)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         try:
@@ -105,6 +123,9 @@ class _Server(ThreadingHTTPServer):
             return
         self.connections.add(secured)
         try:
+            if self.away:
+                _reset(secured)
+                return
             super().finish_request(secured, client_address)
         finally:
             self.connections.discard(secured)
