@@ -130,7 +130,7 @@ def test_after_a_pause_was_called_off_the_next_one_works(
     platform.gke.outcome = "hang"
     requested = pauses.request()
     wait_for(observer, "pausing")
-    assert "nothing was lost" in pauses.abort(20)
+    assert "nothing was lost" in pauses.abort(20).message
     with pytest.raises(GkewsError) as over:
         pauses.wait_paused(requested, 20)
     assert over.value.reason == "cancelled"

@@ -276,16 +276,28 @@ def test_a_watch_that_has_told_something_was_not_ended_at_once(
     follow: Callable[..., Followed], admin: Admin, fake: FakeCluster
 ) -> None:
     made(admin, "default")
-    followed = follow(seconds=1, pace=Pace(first=30.0, longest=30.0))
-    assert followed.until(lambda: watches_begun(fake) == 1)
-    pause(admin)
-    assert followed.until(is_paused(followed))
-    for _ in range(100):
-        if watches_begun(fake) > 1 or followed.troubles:
-            break
-        followed.until(lambda: bool(followed.troubles), 0.1)
+    ended = threading.Event()
+
+    def change() -> None:
+        count = 0
+        while not ended.wait(0.05):
+            count += 1
+            note = {"metadata": {"annotations": {"example.com/count": str(count)}}}
+            admin.merge(at("default"), "ws", note)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        followed = follow(seconds=2, pace=Pace(first=60.0, longest=60.0))
+        for _ in range(200):
+            if watches_begun(fake) > 2 or followed.troubles:
+                break
+            followed.until(lambda: bool(followed.troubles), 0.1)
+    finally:
+        ended.set()
+        changing.join()
     assert not followed.troubles
-    assert watches_begun(fake) == 2
+    assert watches_begun(fake) == 3
 
 
 def test_a_watch_that_is_broken_off_while_it_begins_begins_anew(
