@@ -57,9 +57,9 @@ How each is taken:
   brought back from the same image; its resume, from the REST request to a cell's reply, against
   `runsc restore` until the sandbox's init answers. A model against a kernel that has imported torch
   and nothing else. Cells and output against a kernel of the same server outside, in turn.
-- **workspaces**: our client against the API server of `tests/kube`, in a process of its own. From the
-  request for a pause to its PATCH, nothing else being asked; requests in a steady state beyond open
-  watches; a thousand simulated workspaces that all change, and what following them holds in memory.
+- **workspaces**: our client against the API server of `tests/kube`, in a process of its own. From
+  the request for a pause to its PATCH, checkpoints excluded; requests in a steady state beside open
+  watches; a thousand simulated workspaces that all change, and what that leaves in memory.
 - **small notebooks**: those of `tests/field`, each with processes of its own: set up, saved or
   paused, loaded or resumed in a new process, checked. `wrong, success reported`: the check fails
   and the tool had said nothing. What must be lost (a running thread, a generator) counts as lost.
