@@ -172,7 +172,7 @@ async def test_kernels_go_on_and_a_printing_cell_loses_no_line(
         done = await server.sandbox.pause(tmp_path / "first")
         await asyncio.wait_for(reading, 60)  # the connection has ended, by the server
         assert done.image_bytes > 1_000_000 and not server.sandbox.running
-        assert [each["why"] for each in done.left] == ["A cell is running."]
+        assert [each["why"] for each in done.left] == ["The kernel was still busy after 1 s."]
         with pytest.raises(httpx.ConnectError):
             await server.get("/api")
         await server.sandbox.resume(tmp_path / "first")

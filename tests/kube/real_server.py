@@ -16,6 +16,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .certificates import signing_key
@@ -52,6 +54,7 @@ class RealCluster:
         self.ca = folder / "certs" / "apiserver.crt"
         self.url = ""
         self.etcd_url = ""
+        self._port = 0
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> RealCluster:
@@ -72,8 +75,8 @@ class RealCluster:
             signing_key(key)
         tokens = self.folder / "tokens.csv"
         tokens.write_text(f"{self.admin_token},admin,admin,system:masters\n")
-        port, client, peer = _free_ports(3)
-        self.url = f"https://127.0.0.1:{port}"
+        self._port, client, peer = _free_ports(3)
+        self.url = f"https://127.0.0.1:{self._port}"
         self.etcd_url = f"http://127.0.0.1:{client}"
         peers = f"http://127.0.0.1:{peer}"
         self._run(
@@ -82,10 +85,14 @@ class RealCluster:
             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
             "--initial-cluster", f"t={peers}", "--log-level", "error",
         )  # fmt: skip
+        return self._serve()
+
+    def _serve(self) -> bool:
+        key, tokens = self.folder / "accounts.key", self.folder / "tokens.csv"
         issuer = "https://kubernetes.default.svc"
         self._run(
             "kube-apiserver", f"--etcd-servers={self.etcd_url}", "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1", f"--secure-port={port}", "--insecure-port=0",
+            "--advertise-address=127.0.0.1", f"--secure-port={self._port}", "--insecure-port=0",
             f"--cert-dir={self.folder / 'certs'}", "--service-cluster-ip-range=10.0.0.0/24",
             "--authorization-mode=RBAC", f"--token-auth-file={tokens}",
             f"--service-account-issuer={issuer}", f"--api-audiences={issuer}",
@@ -96,7 +103,7 @@ class RealCluster:
         return self._ready(60.0)
 
     def _run(self, name: str, *arguments: str | Path) -> None:
-        with open(self.folder / f"{name}.log", "wb") as log:
+        with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
                 [CACHE / "bin" / name, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -124,6 +131,16 @@ class RealCluster:
             time.sleep(0.1)  # there is nothing to wait for but its answer
         return False
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Nothing listens at its address; afterwards it is back with all that it had."""
+        _end(self._processes.pop())
+        try:
+            yield
+        finally:
+            if not self._serve():
+                raise RuntimeError("kube-apiserver did not come back")
+
     def compact(self) -> None:
         """Let etcd forget what was before now."""
         etcdctl = [CACHE / "bin" / "etcdctl", "--endpoints", self.etcd_url]
@@ -140,13 +157,17 @@ class RealCluster:
     def stop(self) -> None:
         """The API server first, so that it does not complain of a lost etcd."""
         for process in reversed(self._processes):
-            process.terminate()
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _end(process)
         self._processes.clear()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -45,7 +45,7 @@ def bind(admin: Admin, namespace: str, account: str) -> None:
     }  # fmt: skip
     admin.create(
         f"{RBAC}/namespaces/{namespace}/rolebindings",
-        {"metadata": {"name": "ws"}, "subjects": [subject], "roleRef": role},
+        {"metadata": {"name": account}, "subjects": [subject], "roleRef": role},
     )
 
 

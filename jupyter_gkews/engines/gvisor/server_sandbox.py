@@ -204,16 +204,19 @@ class ServerSandbox:
         await self.ask("hang_up")
         if not await sandbox.wire.see_off(SEE_OFF_S):
             sandbox.wire.hang_up()
-        try:
-            done.image_bytes = await sandbox.freeze(image)
-        except BaseException:
-            if self.running:
-                await self._listen(self.ip, self.port)
-            else:
-                await self.stop()
-            raise
-        await sandbox.wire.close()
+        done.image_bytes = await self._freeze(sandbox, image)
         return done
+
+    async def freeze(self, image: Path) -> int:
+        """As a node of a cluster does it: nobody inside is asked, clients are cut off; its bytes.
+
+        Raises as `pause` does.
+        """
+        sandbox = self._living()
+        await self._check_disk(image)
+        sandbox.wire.stop_listening()
+        sandbox.wire.hang_up()
+        return await self._freeze(sandbox, image)
 
     async def resume(self, image: Path, *, ip: str = "127.0.0.1", port: int = 0) -> None:
         """Bring the same processes back; the image is kept. `port`: where clients find it.
@@ -237,6 +240,19 @@ class ServerSandbox:
             await self._sandbox.wire.close()
 
     # ---- inside ----
+
+    async def _freeze(self, sandbox: Sandbox, image: Path) -> int:
+        """All clients have gone."""
+        try:
+            image_bytes = await sandbox.freeze(image)
+        except BaseException:
+            if self.running:
+                await self._listen(self.ip, self.port)
+            else:
+                await self.stop()
+            raise
+        await sandbox.wire.close()
+        return image_bytes
 
     def _new(self) -> Sandbox:
         out = Outward(self.plan.allow_hosts) if self.plan.network == "proxy" else None

@@ -18,13 +18,16 @@ class Platform:
     """On a fake server the addon's webhook is asked in this process: pass `addon.admit`'s hook to
     its registry (`hook`)."""
 
-    def __init__(self, admin: Admin, namespace: str) -> None:
+    def __init__(
+        self, admin: Admin, namespace: str,
+        gke: PodSnapshots | None = None, nodes: Nodes | None = None,
+    ) -> None:  # fmt: skip
         self.admin, self.namespace = admin, namespace
         self.workspaces = f"{KUBEFLOW}/namespaces/{namespace}/workspaces"
         self.controller = Controller(admin, namespace)
         self.addon = Addon(admin, namespace)
-        self.gke = PodSnapshots(admin, namespace)
-        self.nodes = Nodes(admin, namespace)
+        self.gke = gke or PodSnapshots(admin, namespace)
+        self.nodes = nodes or Nodes(admin, namespace)
         self._actors = (self.controller, self.addon, self.gke, self.nodes)
 
     def hook(self, asked: Admission) -> Json | None:

@@ -1,0 +1,52 @@
+"""The stand-in for a cluster; skipped with the reason where runsc or the API server cannot run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from gvisor_here import skip_without_runsc
+from kube.conftest import real  # noqa: F401  # the real kube-apiserver
+from kube.real_server import RealCluster
+from live_server import EXTENSIONS
+
+from .laptop import Laptop
+from .stand_in import StandIn
+from .visitor import Visitor
+
+#: Without JupyterLab, which no test but those with a browser needs.
+BARE = ["jupyter_server", f"--ServerApp.jpserver_extensions={EXTENSIONS}"]
+
+
+@pytest.fixture
+def stand_in(real: RealCluster, tmp_path: Path) -> Iterator[StandIn]:  # noqa: F811
+    """A namespace of the test's own, in which nothing runs yet."""
+    skip_without_runsc(tmp_path / "state")
+    folder = tmp_path / "stand-in"
+    made = StandIn(real, f"e-{secrets.token_hex(4)}", folder, BARE).start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def visit(stand_in: StandIn) -> Iterator[Callable[[], Visitor]]:
+    """Users, each with a session."""
+    came: list[Visitor] = []
+
+    def come() -> Visitor:
+        came.append(Visitor(stand_in))
+        return came[-1]
+
+    yield come
+    for one in came:
+        one.close()
+
+
+@pytest.fixture
+def laptop(stand_in: StandIn, tmp_path: Path) -> Iterator[Laptop]:
+    """The user's own machine."""
+    made = Laptop(stand_in, tmp_path / "laptop")
+    yield made
+    made.close()
