@@ -65,6 +65,7 @@ class PausableProvisioner(LocalProvisioner):
         self._lost_ports: list[int] = []  # those that somebody took in the instant of the stop
         self.exit_status: int | None = None  # of the last process that was seen to have ended
         self._death_told = False
+        self._end_asked: tuple[str, str] | None = None  # the last launch that was, and how
         self._end_untold = False  # the pause has ended, by a restart or a shutdown: not yet known
 
     # -- what lifecycle asks ----------------------------------------------------------------
@@ -131,6 +132,13 @@ class PausableProvisioner(LocalProvisioner):
         if self.exit_status is not None:
             return False
         return self._kernel is None or self._kernel.runs
+
+    def end_asked(self, launch: str) -> str | None:
+        """How the user had this launch ended, "restart" or "shutdown"; None: not at all."""
+        return self._end_asked[1] if self._end_asked and self._end_asked[0] == launch else None
+
+    def _note_end(self, restart: bool) -> None:
+        self._end_asked = (self.launch, "restart" if restart else "shutdown")
 
     # -- launching --------------------------------------------------------------------------
 
@@ -248,6 +256,7 @@ class PausableProvisioner(LocalProvisioner):
 
     async def shutdown_requested(self, restart: bool = False) -> None:
         """A restart or a shutdown begins: a paused or resuming kernel has no use for politeness."""
+        self._note_end(restart)
         if self.phase == "resuming":
             await self.kill(restart=restart)
         self.end_pause()

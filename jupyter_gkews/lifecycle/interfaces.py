@@ -57,6 +57,9 @@ class PausableProcess(Protocol):
 
     def why_not_pausable(self) -> GkewsError | None: ...  # noqa: D102
 
+    def end_asked(self, launch: str) -> str | None:
+        """How the user had this launch ended, "restart" or "shutdown"; None: not at all."""
+
     def hold(self) -> None: ...  # noqa: D102
 
     def release(self) -> None: ...  # noqa: D102

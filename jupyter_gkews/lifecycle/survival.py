@@ -28,8 +28,16 @@ class Survival:
 
     async def of(self, kernel_id: str) -> dict[str, Any]:
         """`survives`: the table of fates, with what a snapshot would add. Raises `kernel_busy`,
-        `not_pausable` ..."""
-        table = await self._table(kernel_id)
+        `not_pausable` ...; `kernel_not_found` also for one that is shut down meanwhile."""
+        on = self._roster.subject(kernel_id)
+        launch = on.process.launch
+        try:
+            table = await self._table(kernel_id)
+        except GkewsError as error:
+            self._roster.entry(kernel_id)
+            if (ended := _ended(on.process.end_asked(launch))) is not None:
+                raise ended from error
+            raise
         on = self._roster.subject(kernel_id)
         nbytes = table["bytes"]
         stored = (nbytes.get("to_write") or 0) + (nbytes.get("already_stored") or 0)
@@ -74,6 +82,21 @@ _NOTHING: dict[str, Any] = {
     "bytes": {"kept": 0, "to_write": 0, "already_stored": 0, "referenced": 0},
     "files": [],
 }
+
+
+def _ended(how: str | None) -> GkewsError | None:
+    """Why a kernel does not answer whose process the user has ended; listed it still may be."""
+    if how == "shutdown":
+        return GkewsError(
+            "kernel_not_found",
+            "The kernel was shut down meanwhile.",
+            "Its checkpoints are kept and can be restored.",
+        )
+    if how == "restart":
+        return GkewsError(
+            "kernel_starting", "The kernel is being restarted.", "Ask again when it is ready."
+        )
+    return None
 
 
 def _table_of(manifest: ManifestFacts) -> dict[str, Any]:

@@ -4,7 +4,6 @@
  */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -18,7 +17,7 @@ import type { ICurrentNotebook, IGkewsModel, PauseWhen } from './tokens';
 import { CommandIDs } from './tokens';
 import type { IView } from './wording';
 import type { MissingWeights } from './weights';
-import { viewOf } from './wording';
+import { nameOf, sentences, viewOf } from './wording';
 
 /** Milliseconds that the dialog waits for the table of fates before it opens without. */
 const TABLE_WAIT = 700;
@@ -82,7 +81,7 @@ export function addCommands(options: ICommandOptions): void {
   const pauseCaption = (args: ReadonlyPartialJSONObject): string => {
     const why = view(args)?.kernel.why_not;
     return why
-      ? `${why.message} ${why.hint}`.trim()
+      ? sentences(why)
       : trans.__('Keep the variables on disk and give the memory back');
   };
 
@@ -244,9 +243,7 @@ async function whenToPause(
     new Promise(resolve => setTimeout(resolve, TABLE_WAIT))
   ]);
   const kernel = model.kernel(kernelId);
-  const name = kernel?.path
-    ? PathExt.basename(kernel.path)
-    : (kernel?.display_name ?? trans.__('this kernel'));
+  const name = kernel ? nameOf(kernel) : trans.__('this kernel');
   const { when, dontAsk } = await askToPause(model, kernelId, name, trans);
   if (dontAsk) {
     await settings.skipDialog();

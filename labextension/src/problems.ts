@@ -5,9 +5,9 @@
 import { Notification } from '@jupyterlab/apputils';
 
 import { toProblem } from './api';
+import { sentences } from './wording';
 
 /** Show `error`, what is safe and what to do, until the user closes it. */
 export function showProblem(error: unknown): void {
-  const { message, hint } = toProblem(error);
-  Notification.error(`${message} ${hint}`.trim(), { autoClose: false });
+  Notification.error(sentences(toProblem(error)), { autoClose: false });
 }

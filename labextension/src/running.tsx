@@ -4,7 +4,6 @@
  */
 
 import { Dialog, showDialog } from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
 import type { IRunningSessions } from '@jupyterlab/running';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -18,6 +17,7 @@ import { resumeIcon } from './icons';
 import { showProblem } from './problems';
 import type { IGkewsModel, KernelStatus } from './tokens';
 import { CommandIDs } from './tokens';
+import { nameOf } from './wording';
 
 export class PausedNotebooks implements IRunningSessions.IManager {
   constructor(private readonly _options: PausedNotebooks.IOptions) {
@@ -61,7 +61,7 @@ export class PausedNotebooks implements IRunningSessions.IManager {
   private _item(kernel: KernelStatus): IRunningSessions.IRunningItem {
     const { commands, model, trans } = this._options;
     const { path, since } = kernel;
-    const name = path ? PathExt.basename(path) : kernel.display_name;
+    const name = nameOf(kernel);
     const checkpoint = model.checkpoints.find(
       ({ id }) => id === kernel.checkpoint
     );
@@ -108,9 +108,13 @@ export class PausedNotebooks implements IRunningSessions.IManager {
     const { trans } = this._options;
     const { button } = await showDialog({
       title: trans.__('Discard %1?', name),
-      body: trans.__(
-        'Its paused kernel and the checkpoint with all its variables are deleted. This cannot be undone. The notebook file stays.'
-      ),
+      body: kernel.checkpoint
+        ? trans.__(
+            'Its paused kernel and the checkpoint with all its variables are deleted. This cannot be undone. The notebook file stays.'
+          )
+        : trans.__(
+            'Its paused kernel and the frozen process, which is all there is of it, are deleted. This cannot be undone. The notebook file stays.'
+          ),
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.warnButton({ label: trans.__('Discard') })

@@ -27,20 +27,36 @@ export class Shelf {
   }
 
   async load(): Promise<void> {
+    const turn = ++this._turn;
     try {
-      this._checkpoints = await this._api.checkpoints();
+      // What cannot be read now stays as it was; a server of an earlier version never tells it.
+      const [checkpoints, snapshots, store] = await Promise.all([
+        this._api.checkpoints(),
+        this._api.snapshots().catch(() => null),
+        this._api.store().catch(() => null)
+      ]);
+      if (turn !== this._turn) {
+        return; // what was asked later is newer, whichever comes first
+      }
+      if (snapshots === null) {
+        this._expected.clear();
+      }
+      this._checkpoints = checkpoints;
+      this._snapshots = snapshots ?? this._snapshots;
+      this._store = store ?? this._store;
       this._changed();
     } catch (error) {
-      this._failed(error);
-      return;
+      if (turn === this._turn) {
+        this._expected.clear();
+        this._failed(error);
+      }
     }
-    // A server of an earlier version does not tell: they are left out.
-    this._snapshots = await this._api.snapshots().catch(() => []);
-    this._store = await this._api.store().catch(() => null);
-    this._changed();
   }
 
-  /** Read again if a kernel has a snapshot that was not listed yet; asks once for each. */
+  /**
+   * Read again if a kernel has a snapshot that was not listed yet; asks once for each, and again if
+   * the list could not be had.
+   */
   expect(snapshots: (string | null | undefined)[]): void {
     const unknown = snapshots.filter(
       id => id && !this._expected.has(id) && !this._has(id)
@@ -84,6 +100,7 @@ export class Shelf {
     return this._snapshots.some(snapshot => snapshot.id === id);
   }
 
+  private _turn = 0;
   private readonly _expected = new Set<string>();
   private _checkpoints: Checkpoint[] = [];
   private _snapshots: Snapshot[] = [];

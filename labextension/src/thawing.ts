@@ -4,7 +4,6 @@
  */
 
 import { Dialog, ReactWidget, showDialog } from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
@@ -12,6 +11,7 @@ import { FailedRestoreBody } from './panel/problem';
 import { showProblem } from './problems';
 import { isOfSnapshot } from './snapshots';
 import type { IGkewsModel, Operation } from './tokens';
+import { nameOf } from './wording';
 
 export class FailedRestores {
   constructor(
@@ -51,16 +51,21 @@ export class FailedRestores {
     error: NonNullable<Operation['error']>
   ): Promise<{ snapshot: boolean } | null> {
     const trans = this._trans;
-    const { path, checkpoint } = this._model.kernel(kernel) ?? {};
+    const paused = this._model.kernel(kernel);
+    const checkpoint = !!paused?.checkpoint;
     const { button } = await showDialog({
-      title: path
+      title: paused
         ? trans.__(
             'The process of %1 could not be brought back',
-            PathExt.basename(path)
+            nameOf(paused)
           )
         : trans.__('The process could not be brought back'),
       body: ReactWidget.create(
-        React.createElement(FailedRestoreBody, { problem: error, trans })
+        React.createElement(FailedRestoreBody, {
+          problem: error,
+          checkpoint,
+          trans
+        })
       ),
       buttons: [
         Dialog.cancelButton({ label: trans.__('Not now') }),

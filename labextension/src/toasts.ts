@@ -4,13 +4,12 @@
  */
 
 import { Notification } from '@jupyterlab/apputils';
-import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { duration, size } from './format';
 import { isOfSnapshot } from './snapshots';
 import type { IGkewsModel, ISettings, Operation } from './tokens';
-import { countsText, kindWord, progressText } from './wording';
+import { countsText, kindWord, nameOf, progressText } from './wording';
 
 /** Milliseconds that a success stays. */
 const SUCCESS_STAYS = 8000;
@@ -132,9 +131,7 @@ export class Toasts {
 
   private _name(operation: Operation): string {
     const kernel = this._options.model.kernel(operation.kernel);
-    return kernel?.path
-      ? PathExt.basename(kernel.path)
-      : (kernel?.display_name ?? this._options.trans.__('a kernel'));
+    return kernel ? nameOf(kernel) : this._options.trans.__('a kernel');
   }
 
   private _details(label: string): Notification.IAction[] {

@@ -194,12 +194,12 @@ export type Outlook = {
   taken: string | null;
 };
 
-/** The image of a process on disk, beside the checkpoint of the same pause. */
+/** The image of a process on disk, listed beside the checkpoint that could be loaded instead. */
 export type Snapshot = {
   id: string;
   engine: string;
   kernel: string;
-  /** Of the same pause; null if there is none. */
+  /** Of the same pause or, `in_cell`, the last one before it; null if there is none. */
   checkpoint: string | null;
   created: string;
   bytes: number;

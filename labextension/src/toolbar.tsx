@@ -14,9 +14,16 @@ import React from 'react';
 import { kernelIdOf } from './current';
 import { localTime } from './format';
 import { pauseIcon, resumeIcon, workingIcon } from './icons';
-import type { GkewsProblem, IGkewsModel } from './tokens';
+import type { IGkewsModel } from './tokens';
 import { CommandIDs } from './tokens';
-import { activity, kindWord, percent, progressText, viewOf } from './wording';
+import {
+  activity,
+  kindWord,
+  percent,
+  progressText,
+  sentences,
+  viewOf
+} from './wording';
 
 /** What the button shows and does. */
 export type ButtonFace = {
@@ -28,10 +35,6 @@ export type ButtonFace = {
   command: string | null;
   mode: 'pause' | 'resume' | 'working';
 };
-
-function sentences(problem: GkewsProblem): string {
-  return `${problem.message} ${problem.hint}`.trim();
-}
 
 /** The button's face for a kernel, or for a notebook without one. */
 export function buttonFace(
@@ -81,7 +84,7 @@ export function buttonFace(
       label: trans.__('Resume'),
       icon: resumeIcon,
       tooltip: kernel.reason
-        ? `${since} ${kernel.message} ${kernel.hint}`.trim()
+        ? `${since} ${sentences(kernel)}`
         : kernel.snapshot
           ? trans.__('%1 Bring its process back and go on.', since)
           : trans.__('%1 Load its variables and go on.', since),

@@ -8,6 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { showProblem } from './problems';
 import type { IGkewsModel, Operation } from './tokens';
+import { sentences } from './wording';
 
 export class MissingWeights {
   constructor(
@@ -48,10 +49,9 @@ export class MissingWeights {
     restore: { checkpoint: string; kernelId: string | null } | undefined
   ): Promise<void> {
     const trans = this._trans;
-    const { message = '', hint = '' } = operation.error ?? {};
     const { button } = await showDialog({
       title: trans.__('Files of weights are missing'),
-      body: `${message} ${hint}`.trim(),
+      body: operation.error ? sentences(operation.error) : '',
       buttons: [
         Dialog.cancelButton({ label: trans.__('Not now') }),
         Dialog.warnButton({

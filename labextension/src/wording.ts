@@ -3,6 +3,7 @@
  * no two surfaces use different words. Pure functions of what they are given.
  */
 
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
 
@@ -21,6 +22,7 @@ import {
 } from './icons';
 import type {
   Fate,
+  GkewsProblem,
   IGkewsModel,
   KernelStatus,
   Operation,
@@ -63,6 +65,20 @@ export function viewOf(
     ended: last?.finished ? last : kernel.last_operation,
     snapshot: model.snapshots.find(({ id }) => id === kernel.snapshot) ?? null
   };
+}
+
+/** What a kernel is called: its notebook, or else its kernelspec. */
+export function nameOf(
+  kernel: Pick<KernelStatus, 'path' | 'display_name'>
+): string {
+  return kernel.path ? PathExt.basename(kernel.path) : kernel.display_name;
+}
+
+/** What happened, and what is safe and what to do, in one line. */
+export function sentences(
+  problem: Pick<GkewsProblem, 'message' | 'hint'>
+): string {
+  return `${problem.message} ${problem.hint}`.trim();
 }
 
 export function fateLabel(fate: Fate, trans: TranslationBundle): ILabel {

@@ -169,6 +169,36 @@ describe('a process snapshot in the panel', () => {
     expect(screen.getByText('Not needed').title).toBe('w');
   });
 
+  it('cannot be deleted where it is all there is', async () => {
+    const wire = await show(snapshot({ checkpoint: null, in_cell: true }));
+    const button = screen.getByLabelText<HTMLButtonElement>(
+      'Delete the process snapshot'
+    );
+    expect(button.disabled).toBe(true);
+    expect(button.title).toBe('It is all there is of a paused notebook');
+    fireEvent.click(button);
+    expect(dialog()).toBeNull();
+    expect(wire.asked.map(({ method }) => method)).not.toContain('DELETE');
+  });
+
+  it('can be deleted without a checkpoint where nobody needs it', async () => {
+    await show(snapshot({ checkpoint: null, in_use: false, unneeded: 'w' }));
+    const button = screen.getByLabelText<HTMLButtonElement>(
+      'Delete the process snapshot'
+    );
+    expect(button.disabled).toBe(false);
+    expect(button.title).toBe('Delete it from the disk');
+  });
+
+  it('says that an earlier state remains of one taken in a cell', async () => {
+    await show(snapshot({ in_cell: true }));
+    fireEvent.click(screen.getByLabelText('Delete the process snapshot'));
+    await waitFor(() => expect(dialog()).toBeTruthy());
+    expect(dialog()?.textContent).toContain('of an earlier state, stays');
+    press('Cancel');
+    await waitFor(() => expect(dialog()).toBeNull());
+  });
+
   it('is deleted after it was said what remains', async () => {
     const wire = await show(snapshot());
     fireEvent.click(screen.getByLabelText('Delete the process snapshot'));
@@ -284,6 +314,23 @@ describe('a process that could not be brought back', () => {
     await waitFor(() => expect(model.asked).toEqual([['k-1', how]]));
   });
 
+  it('is told what each way on means', async () => {
+    await ask(new Model());
+    const ways = [...document.querySelectorAll('.jp-Dialog dt')].map(
+      ({ textContent }) => textContent
+    );
+    expect(ways).toEqual(['Try again', 'From the checkpoint']);
+    press('Not now');
+    await waitFor(() => expect(dialog()).toBeNull());
+  });
+
+  it('is named by its kernel where it has no notebook', async () => {
+    await ask(new Model({ ...PAUSED, path: null, display_name: 'Py' }));
+    expect(dialog()?.textContent).toContain('The process of Py could not');
+    press('Not now');
+    await waitFor(() => expect(dialog()).toBeNull());
+  });
+
   it('stays paused if the user says so', async () => {
     const model = new Model();
     await ask(model, 'snapshot_incompatible');
@@ -298,6 +345,9 @@ describe('a process that could not be brought back', () => {
       ({ textContent }) => textContent
     );
     expect(labels).not.toContain('From the checkpoint');
+    expect(dialog()?.textContent).toContain('once what is missing is back');
+    expect(dialog()?.textContent).not.toContain('From the checkpoint');
+    expect(dialog()?.textContent).not.toContain('loads the variables');
     press('Not now');
     await waitFor(() => expect(dialog()).toBeNull());
   });

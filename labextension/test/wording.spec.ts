@@ -2,9 +2,11 @@ import type { KernelStatus, Operation, Proved } from '../src/tokens';
 import type { IView } from '../src/wording';
 import { provedText, provedWord } from '../src/proved';
 import {
+  nameOf,
   progressText,
   provenanceLabel,
   reasonText,
+  sentences,
   stateHint,
   stateLabel,
   stateSentence,
@@ -51,6 +53,18 @@ describe('how a checkpoint was proved', () => {
   it('says of which names not everything was compared', () => {
     const text = provedText({ ...loaded, partly: ['big', 'huge'] }, trans);
     expect(text).toContain('big, huge');
+  });
+});
+
+describe('the names and sentences that all surfaces share', () => {
+  it('call a kernel by its notebook, or else by its kernelspec', () => {
+    expect(nameOf(kernel({ path: 'a/b/c.ipynb' }))).toBe('c.ipynb');
+    expect(nameOf(kernel({ path: null, display_name: 'Py' }))).toBe('Py');
+  });
+
+  it('leave no blank where there is no hint', () => {
+    expect(sentences({ message: 'A.', hint: 'B.' })).toBe('A. B.');
+    expect(sentences({ message: 'A.', hint: '' })).toBe('A.');
   });
 });
 

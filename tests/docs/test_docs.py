@@ -92,7 +92,9 @@ def test_every_field_of_a_request_is_in_the_overview_of_the_rest_interface() -> 
     "document", [*ROOT.glob("*.md"), *DOCS.glob("*.md")], ids=lambda path: path.name
 )
 def test_links_into_the_repository_lead_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+    text = document.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)\)", text)
+    for target in [*targets, *re.findall(r'\bsrc(?:set)?="([^"]+)"', text)]:
         if not target.startswith("http"):
             assert (document.parent / target).exists(), target
 

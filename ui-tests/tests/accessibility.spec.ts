@@ -7,7 +7,6 @@ import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 
 import {
   button,
-  endAllKernels,
   expect,
   openNotebook,
   overlay,
@@ -18,10 +17,6 @@ import {
   test,
   waitUntilPausable
 } from './gkews';
-
-test.afterEach(async ({ page }) => {
-  await endAllKernels(page);
-});
 
 /** What axe finds in the parts of the page that are ours. */
 async function violations(

@@ -9,7 +9,6 @@ import * as path from 'path';
 import {
   button,
   chooseKernel,
-  endAllKernels,
   expect,
   HOME,
   kernelOf,
@@ -45,10 +44,6 @@ const AFTER =
 test.beforeEach(async ({ page }) => {
   const why = await whyNotFrozen(page);
   test.skip(why !== null, why ?? '');
-});
-
-test.afterEach(async ({ page }) => {
-  await endAllKernels(page);
 });
 
 test('a thread goes on after a pause of Python 3 (pausable)', async ({

@@ -13,8 +13,11 @@ import * as path from 'path';
 export const HOME = path.join(__dirname, '..', '.jupyter');
 export const STORE = path.join(HOME, 'data', 'gkews');
 
-/** Galata's test, but opened on a notebook, where no launcher is to be waited for. */
-export const test = galataTest.extend({
+/**
+ * Galata's test, but opened on a notebook, where no launcher is to be waited for. Afterwards every
+ * kernel is ended, so that the next test begins with none.
+ */
+export const test = galataTest.extend<{ endedKernels: void }>({
   autoGoto: false,
   // Galata would hide from the page every kernel and session that the page has not started.
   kernels: null,
@@ -24,7 +27,16 @@ export const test = galataTest.extend({
       await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
       await page.locator('.jp-NotebookPanel .jp-Cell').first().waitFor();
     });
-  }
+  },
+  endedKernels: [
+    async ({ page }, use) => {
+      await use();
+      for (const { id } of await kernels(page)) {
+        await page.request.delete(`/api/kernels/${id}`);
+      }
+    },
+    { auto: true }
+  ]
 });
 
 export { expect };
@@ -210,13 +222,4 @@ export async function kernelOf(
   name: string
 ): Promise<Kernel | undefined> {
   return (await kernels(page)).find(kernel => kernel.path === name);
-}
-
-/** End every kernel, so that the next test begins with none. */
-export async function endAllKernels(
-  page: IJupyterLabPageFixture
-): Promise<void> {
-  for (const { id } of await kernels(page)) {
-    await page.request.delete(`/api/kernels/${id}`);
-  }
 }

@@ -9,7 +9,6 @@ import * as path from 'path';
 import {
   HOME,
   button,
-  endAllKernels,
   expect,
   openNotebook,
   overlay,
@@ -39,10 +38,6 @@ test.use({
 test.beforeAll(() => {
   fs.mkdirSync(path.dirname(LANGUAGE), { recursive: true });
   fs.writeFileSync(LANGUAGE, JSON.stringify({ locale: 'ko_KR' }));
-});
-
-test.afterEach(async ({ page }) => {
-  await endAllKernels(page);
 });
 
 test.afterAll(() => {

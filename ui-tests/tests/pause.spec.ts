@@ -9,7 +9,6 @@ import * as path from 'path';
 import {
   button,
   cell,
-  endAllKernels,
   expect,
   goToNotebook,
   kernelOf,
@@ -28,10 +27,6 @@ import {
   toolbarButton,
   waitUntilPausable
 } from './gkews';
-
-test.afterEach(async ({ page }) => {
-  await endAllKernels(page);
-});
 
 test('a paused notebook resumes when the next cell is run', async ({
   page

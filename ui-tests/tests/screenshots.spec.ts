@@ -9,7 +9,6 @@ import * as path from 'path';
 
 import {
   button,
-  endAllKernels,
   expect,
   HOME,
   openNotebook,
@@ -44,10 +43,6 @@ async function setTheme(
 }
 
 test.use({ viewport: { width: 1280, height: 780 } });
-
-test.afterEach(async ({ page }) => {
-  await endAllKernels(page);
-});
 
 for (const theme of ['light', 'dark'] as const) {
   test(`the pictures of the ${theme} theme @screenshots`, async ({ page }) => {
@@ -128,11 +123,6 @@ for (const theme of ['light', 'dark'] as const) {
     await panelOf(page).locator('.jp-gkews-Snapshot').first().waitFor();
     await panelOf(page).evaluate(node => node.scrollTo(0, 0));
     await save('frozen-state');
-    await panelOf(page)
-      .locator('.jp-gkews-Snapshot')
-      .first()
-      .scrollIntoViewIfNeeded();
-    await save('frozen-listed');
 
     fs.renameSync(away, `${away}.away`);
     await overlay(page).getByRole('button', { name: 'Resume' }).click();

@@ -13,7 +13,7 @@ import { provedText, provedWord } from '../proved';
 import type { Checkpoint } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { IView } from '../wording';
-import { countsText } from '../wording';
+import { countsText, sentences } from '../wording';
 import type { ISectionProps } from './panel';
 import { SnapshotLine, StraySnapshots } from './snapshots';
 import { StoreLine } from './store';
@@ -110,9 +110,7 @@ function CheckpointRow(
           </span>
         )}
       </p>
-      {error && (
-        <p className="jp-gkews-Reason">{`${error.message} ${error.hint}`}</p>
-      )}
+      {error && <p className="jp-gkews-Reason">{sentences(error)}</p>}
       {props.model.snapshots
         .filter(snapshot => snapshot.checkpoint === id)
         .map(snapshot => (

@@ -23,12 +23,16 @@ export function Problem(props: {
   );
 }
 
-/** Why a process could not be restored, and what each of the ways on means. */
+/**
+ * Why a process could not be restored, and what each of the ways on means. `checkpoint`: whether
+ * there is one, so that it is a way on.
+ */
 export function FailedRestoreBody(props: {
   problem: Pick<GkewsProblem, 'message' | 'hint'>;
+  checkpoint: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { problem, trans } = props;
+  const { problem, checkpoint, trans } = props;
   return (
     <div className="jp-gkews-FailedRestore">
       <Problem problem={problem} />
@@ -39,12 +43,16 @@ export function FailedRestoreBody(props: {
             'once what is missing is back: the same process goes on, with all that is in it.'
           )}
         </dd>
-        <dt>{trans.__('From the checkpoint')}</dt>
-        <dd>
-          {trans.__(
-            'a new process loads the variables. Threads, generators and open connections are lost, and the snapshot is deleted once that has succeeded.'
-          )}
-        </dd>
+        {checkpoint && (
+          <>
+            <dt>{trans.__('From the checkpoint')}</dt>
+            <dd>
+              {trans.__(
+                'a new process loads the variables. Threads, generators and open connections are lost, and the snapshot is deleted once that has succeeded.'
+              )}
+            </dd>
+          </>
+        )}
       </dl>
     </div>
   );

@@ -1,6 +1,7 @@
 /**
- * The process snapshots in the panel: a line under the checkpoint of the same pause, and those
- * that have no checkpoint any more. Each can be deleted, after saying what remains.
+ * The process snapshots in the panel: a line under the checkpoint that a resume without it would
+ * load, and those that have none. Each can be deleted, after saying what remains; but not one that
+ * is all there is of a paused notebook.
  */
 
 import { Dialog, showDialog } from '@jupyterlab/apputils';
@@ -11,6 +12,7 @@ import { restoredIcon } from '../icons';
 import { showProblem } from '../problems';
 import { holdsText } from '../snapshots';
 import type { Snapshot } from '../tokens';
+import { sentences } from '../wording';
 import type { ISectionProps } from './panel';
 
 async function confirmDelete(
@@ -66,6 +68,8 @@ export function SnapshotLine(
     environment.machine ?? ''
   ].filter(part => part);
   const held = holdsText(holds, trans);
+  // Frozen in a cell before any checkpoint was written.
+  const onlyOne = in_use && !snapshot.checkpoint;
   return (
     <div className="jp-gkews-Snapshot" data-snapshot={id}>
       <restoredIcon.react tag="span" className="jp-gkews-Icon" />
@@ -97,17 +101,18 @@ export function SnapshotLine(
             {made.join(' · ')}
           </p>
         )}
-        {problem && (
-          <p className="jp-gkews-Reason">{`${problem.message} ${problem.hint}`}</p>
-        )}
+        {problem && <p className="jp-gkews-Reason">{sentences(problem)}</p>}
       </div>
       <button
         type="button"
         className="jp-gkews-Button jp-gkews-mod-quiet"
+        disabled={onlyOne}
         title={
-          in_use
-            ? trans.__('Delete it; the checkpoint stays and resumes')
-            : trans.__('Delete it from the disk')
+          onlyOne
+            ? trans.__('It is all there is of a paused notebook')
+            : in_use
+              ? trans.__('Delete it; the checkpoint stays and resumes')
+              : trans.__('Delete it from the disk')
         }
         aria-label={trans.__('Delete the process snapshot')}
         onClick={() => void confirmDelete(props, snapshot)}
