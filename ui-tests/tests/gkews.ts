@@ -92,7 +92,9 @@ export async function goToNotebook(
 }
 
 /** A cell that is run before its kernel is connected is dropped by JupyterLab without a word. */
-async function waitUntilConnected(page: IJupyterLabPageFixture): Promise<void> {
+export async function waitUntilConnected(
+  page: Pick<IJupyterLabPageFixture, 'waitForFunction'>
+): Promise<void> {
   await page.waitForFunction(() => {
     const widget = window.jupyterapp.shell
       .currentWidget as NotebookPanel | null;

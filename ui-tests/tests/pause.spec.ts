@@ -25,6 +25,7 @@ import {
   test,
   toast,
   toolbarButton,
+  waitUntilConnected,
   waitUntilPausable
 } from './gkews';
 
@@ -75,6 +76,8 @@ test('two tabs show the same state', async ({ page, context, baseURL }) => {
   await expect(
     second.locator('.jp-gkews-ToolbarButton').getByText('Pause')
   ).toBeVisible();
+  // Until it has connected it asks the kernel, which is busy then.
+  await waitUntilConnected(second);
   await pause(page);
   await expect(card).toContainText('Paused since');
   await expect(second.locator('.jp-gkews-StatusItem-button')).toContainText(
