@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import process_state
+from .candidates import Candidates
 from .collect import CellOf, GraphFile, collect
 from .known import KNOWN
-from .matching import Matching
 from .store import CheckpointStore
 
 
@@ -45,9 +45,9 @@ def survives(
     extents = got.writer.buffers.extents()
     likely: set[int] = set()
     if reference_files:
-        matching = Matching(extents, store.root, copies=not in_place)
-        matching.look()
-        likely = matching.likely()
+        candidates = Candidates(extents, store.root, copies=not in_place)
+        candidates.look()
+        likely = candidates.likely()
     referenced = sum(extents[number].nbytes for number in likely)
     layout = got.writer.buffers.layout(dict.fromkeys(likely, (0, 0)), in_place=in_place)
     total = stored = 0

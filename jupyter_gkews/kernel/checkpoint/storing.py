@@ -13,7 +13,8 @@ from typing import Any, Callable
 from .buffers import Buffers, Layout
 from .commit import Staging
 from .known import KNOWN
-from .matching import Matches, match
+from .matched import Matches
+from .matching import match
 from .store import CheckpointStore, as_typed
 from .writing import ChunkWriter, Placed
 
