@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .process_maps import regions
+
 #: Seconds that the threads of the user's may take to end the products that they are at.
 WAIT_S = 0.25
 _POLL_S = 0.002
@@ -118,13 +120,8 @@ def _rests(number: int, frame: Any) -> bool:
 
 
 def _libraries() -> list[str]:
-    found: dict[str, None] = {}
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            path = line.partition("/")
-            if path[1] and "openblas" in path[2].rpartition("/")[2].lower():
-                found["/" + path[2]] = None
-    return list(found)
+    paths = dict.fromkeys(each.path for each in regions().all if each.of_file)
+    return [path for path in paths if "openblas" in os.path.basename(path).lower()]
 
 
 def _pool(path: str) -> tuple[Any, Any] | None:

@@ -6,7 +6,6 @@ compares all bytes. It changes neither memory nor files.
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import os
 import threading
@@ -18,7 +17,8 @@ from typing import Any
 from . import casts, safetensors_files
 from .buffers import BIG, Extent
 from .chunks import CHUNK, Chunk
-from .own_memory import file_maps, untouched
+from .own_memory import untouched
+from .process_maps import regions
 from .references import read_into
 from .safetensors_files import TensorPlace, WeightsFile
 from .transfers import TorchCopier, settle
@@ -86,15 +86,17 @@ class Candidates:
 
     def _by_map(self) -> None:
         """Memory that lies in a private map of a file: what safetensors gives out on the CPU."""
-        maps = file_maps()
-        starts = [each.start for each in maps]
+        maps = regions()
         for extent in self._extents:
             if extent.space:
                 continue
-            at = bisect.bisect_right(starts, extent.address) - 1
-            if at < 0 or extent.address + extent.nbytes > maps[at].end:
+            found = maps.at(extent.address)
+            if found is None or extent.address + extent.nbytes > found.end:
                 continue
-            found = maps[at]
+            if not (found.private and found.of_file) or "x" in found.rights:
+                continue
+            if found.end - found.start < BIG // 4:
+                continue
             file = self._file(found.path)
             if file is None or file.identity.inode != found.inode:
                 continue  # another file has taken its place since

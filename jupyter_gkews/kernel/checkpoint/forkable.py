@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .headroom import memory
+from .process_maps import regions
 
 #: So much memory that is shared with other processes (bytes) is copied at once for an image.
 SHARED_LIMIT = 1 << 30
@@ -74,16 +75,14 @@ def _why_not_enough(proc: Path) -> str | None:
     return None
 
 
-def shared_ranges(ranges: Iterable[Range], maps: Path = Path("/proc/self/maps")) -> list[Range]:
+def shared_ranges(ranges: Iterable[Range]) -> list[Range]:
     """The pages, as (start, end), on which `ranges` (address, bytes) stand and which are shared
     for writing with other processes or a file: a fork looks at them, not at a copy. Raises
     OSError."""
-    shared: list[Range] = []
-    for line in maps.read_text().splitlines():
-        where, kind = line.split(None, 2)[:2]
-        if kind[1] == "w" and kind[3] == "s":
-            start, end = (int(number, 16) for number in where.split("-"))
-            shared.append((start, end))
+    maps = regions().all
+    if not maps:
+        raise OSError("the system does not tell which memory is shared")
+    shared = [(each.start, each.end) for each in maps if each.rights[1] == "w" and not each.private]
     if not shared:
         return []
     page = os.sysconf("SC_PAGESIZE")

@@ -48,6 +48,7 @@ from .deep import DeepPickler, Memo, bounded_recursion
 from .foreign_memory import Owners
 from .nans import ExactPickler
 from .placeholders import Loss, Lost
+from .process_maps import Region
 from .rebuilders.duplicates import Descriptors
 from .reduction import ALONE, reduce_sharing
 from .singletons import is_kernels_own, process_objects
@@ -125,6 +126,7 @@ class GraphWriter(pickle.Pickler):
         self.modules: dict[str, None] = {}
         self.source_files: set[str] = set()
         self.reopened: set[str] = set()  # real paths of files that come back open
+        self.regions: dict[int, tuple[Any, Region | None]] = {}  # of maps, by the map's id
         self.descriptors: Descriptors = {}
         self.handlers: dict[type, Handler | None] = {}
         self.base_handlers: list[tuple[type, Handler]] = []

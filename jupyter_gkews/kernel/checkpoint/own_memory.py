@@ -1,5 +1,5 @@
-"""What this process's memory is: which files it maps, which pages it has never written to, and
-whether two pieces of it are equal.
+"""What this process's memory holds: which pages it has never written to, and whether two pieces
+of it are equal.
 
 Linux tells most of it; a system that tells nothing is not believed. Changes no memory.
 """
@@ -9,23 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from .buffers import BIG
-
-
-@dataclass
-class FileMap:
-    """One line of /proc/self/maps that maps a file privately."""
-
-    start: int
-    end: int
-    offset: int
-    path: str
-    inode: int
 
 
 def _libc() -> Any:
@@ -75,24 +59,3 @@ def untouched(address: int, nbytes: int, *, read: bool = False) -> bool:
         return False
     kinds = entries[7::8].translate(_KIND)
     return 1 not in kinds and not (read and 2 in kinds)
-
-
-def file_maps() -> list[FileMap]:
-    """The private maps of files in this process, by address."""
-    found = []
-    try:
-        lines: Iterable[str] = (
-            Path("/proc/self/maps").read_text(errors="surrogateescape").split("\n")
-        )
-    except OSError:
-        return []
-    for line in lines:
-        words = line.split(None, 5)
-        if len(words) < 6 or not words[5].startswith("/") or not words[1].endswith("p"):
-            continue
-        start, end = (int(word, 16) for word in words[0].split("-"))
-        if end - start < BIG // 4 or "x" in words[1]:
-            continue
-        path = words[5].replace("\\012", "\n")
-        found.append(FileMap(start, end, int(words[2], 16), path, int(words[4])))
-    return found

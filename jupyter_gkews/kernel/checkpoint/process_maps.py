@@ -50,6 +50,11 @@ class Regions:
         self.all = regions
         self._starts = [region.start for region in regions]
 
+    def at(self, address: int) -> Region | None:
+        """The one that this address is in."""
+        at = bisect.bisect_right(self._starts, address) - 1
+        return self.all[at] if at >= 0 and address < self.all[at].end else None
+
     def of(self, start: int, end: int) -> list[Region]:
         """Those on which this range stands, from end to end; none if part of it is no memory."""
         at = bisect.bisect_right(self._starts, start) - 1
@@ -70,7 +75,7 @@ class Regions:
 def regions(pid: int | str = "self") -> Regions:
     """Those of a process."""
     try:
-        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
+        text = os.fsdecode(Path(f"/proc/{pid}/maps").read_bytes())
     except OSError:
         return Regions([])
     found = []

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any
 
+from .process_maps import regions
 from .rebuilders.loading import loading
 
 SHARED, PINNED = "shared", "pinned"
@@ -30,17 +31,11 @@ def kind_of(storage: Any) -> str:
 
 def _maps(path: str, address: int) -> bool:
     """Whether the memory at `address` is a shared map of this very file (Linux; else False)."""
+    found = regions().at(address)
     try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                fields = line.split(None, 5)
-                start, end = (int(each, 16) for each in fields[0].split("-"))
-                if start <= address < end:
-                    here = os.stat(path)
-                    return fields[1].endswith("s") and int(fields[4]) == here.st_ino
-    except (OSError, ValueError):
+        return found is not None and not found.private and found.inode == os.stat(path).st_ino
+    except OSError:
         return False
-    return False
 
 
 # ---- called by the graph ----

@@ -10,14 +10,13 @@ import importlib
 import mmap
 import os
 import pickle
-import re
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import tensors
 from ..buffers import address_of
 from ..placeholders import Lost
+from ..process_maps import Region, regions, written_bytes
 from . import contents
 from .files import Then, nameless
 from .interface import CannotKeepError, Handler, Reduced
@@ -44,28 +43,12 @@ def handlers() -> dict[type, Handler]:
 # ---- mmap.mmap ----
 
 
-@dataclass
-class _Range:
-    """One line of /proc/self/maps."""
-
-    start: int
-    flags: str
-    offset: int
-    path: str
-
-
-def _range_at(address: int) -> _Range | None:
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
-            for line in file:
-                fields = line.rstrip("\n").split(None, 5)
-                start, end = (int(part, 16) for part in fields[0].split("-"))
-                if start <= address < end:
-                    path = fields[5] if len(fields) > 5 else ""
-                    return _Range(start, fields[1], int(fields[2], 16), path)
-    except OSError:
-        pass
-    return None
+def _region_of(writer: GraphWriter, mapped: Any) -> Region | None:
+    """Where a map lies; asked once for each, which cannot go meanwhile."""
+    known = writer.regions.get(id(mapped))
+    if known is None:
+        known = writer.regions[id(mapped)] = (mapped, regions().at(address_of(mapped)))
+    return known[1]
 
 
 def reduce_map(writer: GraphWriter, mapped: mmap.mmap) -> Reduced:
@@ -77,18 +60,17 @@ def reduce_map(writer: GraphWriter, mapped: mmap.mmap) -> Reduced:
     with memoryview(mapped) as view:
         readonly = view.readonly
     address = address_of(mapped)
-    found = _range_at(address)
-    if found is not None and found.path.startswith("/") and os.path.isfile(found.path):
-        shared = "s" in found.flags
+    found = _region_of(writer, mapped)
+    if found is not None and found.of_file and os.path.isfile(found.path):
         access = mmap.ACCESS_READ if readonly else mmap.ACCESS_WRITE
-        if not shared and not readonly:
+        if found.private and not readonly:
             access = mmap.ACCESS_COPY
         if access == mmap.ACCESS_WRITE and writer.flush_files:
             mapped.flush()
         offset = found.offset + address - found.start
         changes = None
         if access == mmap.ACCESS_COPY:
-            changes = _changes(mapped, found.path, offset, address)
+            changes = _changes(mapped, found.path, offset)
         status = os.stat(found.path)
         then = (status.st_size, status.st_mtime_ns)
         writer.note_rebuilt(f"the file {found.path} is mapped again", mapped)
@@ -103,9 +85,9 @@ def reduce_map(writer: GraphWriter, mapped: mmap.mmap) -> Reduced:
     return anonymous_map, (data, position, readonly)
 
 
-def _changes(mapped: Any, path: str, offset: int, address: int) -> list[tuple[int, bytes]]:
+def _changes(mapped: Any, path: str, offset: int) -> list[tuple[int, bytes]]:
     """Where a private map differs from its file: [(position, bytes)]."""
-    if _private_pages(address) == 0:
+    if not _may_differ(address_of(mapped), len(mapped)):
         return []
     found = []
     with open(path, "rb") as file, memoryview(mapped) as view:
@@ -120,22 +102,12 @@ def _changes(mapped: Any, path: str, offset: int, address: int) -> list[tuple[in
     return found
 
 
-def _private_pages(address: int) -> int | None:
-    """KiB of a private map that were written to; None where the system does not tell."""
-    try:
-        with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as file:
-            inside, total = False, None
-            for line in file:
-                header = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
-                if header is not None:
-                    if total is not None:
-                        return total
-                    inside = int(header[1], 16) <= address < int(header[2], 16)
-                elif inside and line.startswith(("Anonymous:", "Swap:")):
-                    total = (total or 0) + int(line.split()[1])
-            return total
-    except (OSError, ValueError):
-        return None
+def _may_differ(start: int, nbytes: int) -> bool:
+    """Whether a private map may differ from its file: the system tells of pages of it that were
+    written to, or tells nothing. One map may be several regions (madvise)."""
+    told = written_bytes()
+    parts = regions().of(start, start + nbytes)
+    return not parts or any(told.get(part.start, 1) for part in parts)
 
 
 # ---- numpy ----
@@ -153,7 +125,7 @@ def _root(array: Any) -> Any:
 def reduce_array(writer: GraphWriter, array: Any) -> Any:
     """A plain array: a view of a map stays one, all others are memory."""
     root = _root(array) if array.base is not None else None
-    if root is None or array.dtype.hasobject or _path_of(root) is None:
+    if root is None or array.dtype.hasobject or _path_of(writer, root) is None:
         return tensors.reduce_array(writer, array)
     return _view(array, root)
 
@@ -161,7 +133,7 @@ def reduce_array(writer: GraphWriter, array: Any) -> Any:
 def reduce_memmap(writer: GraphWriter, array: Any) -> Any:
     """A numpy memmap: mapped again; of a file that is gone, its content as memory."""
     root = _root(array)
-    path = None if root is None else _path_of(root)
+    path = None if root is None else _path_of(writer, root)
     if root is None or path is None:
         if root is not None:
             writer.note_rebuilt("its file is gone: it comes back as memory", array)
@@ -180,14 +152,14 @@ def reduce_memmap(writer: GraphWriter, array: Any) -> Any:
     if mode == "c":
         whole = array.base
         start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
-        changes = _changes(whole, path, start, address_of(whole))
+        changes = _changes(whole, path, start)
     return array_map, (where, array.dtype, mode, array.offset, array.shape, order, changes)
 
 
-def _path_of(root: Any) -> str | None:
+def _path_of(writer: GraphWriter, root: Any) -> str | None:
     """The file that `root` maps, if it is still there under its name."""
     name = getattr(root, "filename", None)
-    found = _range_at(address_of(root.base))
+    found = _region_of(writer, root.base)
     if found is not None:
         path = found.path
     elif name is not None:
