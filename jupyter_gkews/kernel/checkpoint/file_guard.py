@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from .user_modules import is_library_file
+from .user_modules import is_users_code
 
 #: Files larger than this (bytes) are not copied for code that wants to change them in place.
 BIGGEST_COPY = 64 << 20
@@ -255,7 +255,7 @@ def _whose() -> str:
             pass
         elif not isinstance(name, str) or name.startswith("jupyter_gkews."):
             return ""
-        elif not is_library_file(path) or (name == OF_CELLS and not os.path.isabs(path)):
+        elif is_users_code(name, path):
             return name
         frame = frame.f_back
     return ""

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
 
-from .file_guard import BIGGEST_COPY, OF_CELLS, OPEN, OS_OPEN, FileGuard
-from .user_modules import is_library_file, module_dict
+from .file_guard import BIGGEST_COPY, OPEN, OS_OPEN, FileGuard
+from .user_modules import is_users_code, module_dict
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 #: Modules that hold a function of their own name for what is guarded here.
@@ -58,7 +58,7 @@ def _guarded() -> FileGuard | None:
         elif isinstance(name, str) and name.startswith(_PACKAGE):
             # What makes objects again knows what it does; what only starts others' code does not.
             return _guard if name in _STARTERS else None
-        elif not is_library_file(path) or (name == OF_CELLS and not os.path.isabs(path)):
+        elif is_users_code(name, path):
             return _guard
         frame = frame.f_back
     return _guard

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import rebuild
 from .looks import default_state, slots_of
+from .user_modules import module_dict
 
 Reduced = tuple[Any, ...]
 
@@ -59,9 +60,9 @@ class NamespaceMetError(BaseException):
 
 def _modules() -> Iterator[tuple[str, dict[str, Any]]]:
     for name, module in list(sys.modules.items()):
-        if not isinstance(name, str) or not issubclass(type(module), types.ModuleType):
+        namespace = module_dict(module)
+        if namespace is None or not isinstance(name, str):
             continue
-        namespace = object.__getattribute__(module, "__dict__")
         if namespace.get("__name__") != name or namespace.get("__spec__") is None:
             continue
         if name.split(".")[0] not in _NOT_LOOKED_INTO:
@@ -210,8 +211,8 @@ def namespaces() -> dict[int, str]:
     """The dictionaries of modules, by id, with the module's name."""
     found = {}
     for module in list(sys.modules.values()):
-        if issubclass(type(module), types.ModuleType):
-            namespace = object.__getattribute__(module, "__dict__")
+        namespace = module_dict(module)
+        if namespace is not None:
             found[id(namespace)] = str(namespace.get("__name__"))
     return found
 
@@ -220,9 +221,9 @@ def reduce_spec(writer: Any, spec: Any) -> Any:
     """The spec of a module that is there. Who comes here may be on his way through the module's
     namespace, which is not walked: it is found again as a whole."""
     module = sys.modules.get(spec.name)
-    if not issubclass(type(module), types.ModuleType):
+    namespace = module_dict(module)
+    if namespace is None:
         return NotImplemented
-    namespace = object.__getattribute__(module, "__dict__")
     if namespace.get("__spec__") is not spec or namespace.get("__name__") != spec.name:
         return NotImplemented
     if id(namespace) not in writer.announced:

@@ -52,7 +52,6 @@ def _libraries() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def is_library_file(path: str) -> bool:
-    """Whether a file is one of Python or its packages."""
     """Whether a file of code belongs to Python or to an installed package."""
     if not os.path.isabs(path):
         return True  # frozen, or a name that is no file
@@ -60,6 +59,12 @@ def is_library_file(path: str) -> bool:
     if "site-packages" in parts or "dist-packages" in parts:
         return True
     return path.startswith(_libraries()) or os.path.realpath(path).startswith(_libraries())
+
+
+def is_users_code(name: str, path: str) -> bool:
+    """Whether a frame is the user's: of the module `name`, its code being from the file `path`.
+    That of cells has no file."""
+    return not is_library_file(path) or (name == "__main__" and not os.path.isabs(path))
 
 
 def own_modules() -> dict[str, types.ModuleType]:
