@@ -64,10 +64,6 @@ class Extent:
     names: tuple[str, ...]
 
 
-#: A consumer that takes a copy of its bytes at a load: it does not stand where they are read from.
-MOVED = "moved"
-
-
 @dataclass
 class Layout:
     """Blocks to write, and for each view (block, offset, nbytes, alone). A block of -1 - r is
@@ -81,8 +77,9 @@ class Layout:
     views: list[tuple[int, int, int, int]]
     #: (reference, offset in it, space, address, nbytes) of what is not written
     elsewhere: list[tuple[int, int, str, int, int]] = field(default_factory=list)
-    #: (block, offset) of ranges that only objects look at which copy them at a load (MOVED)
-    moved: set[tuple[int, int]] = field(default_factory=set)
+    #: (block, offset) of ranges that only objects look at which copy their bytes at a load: they
+    #: do not stand where these are read from
+    copied: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass
@@ -108,7 +105,8 @@ class Buffers:
     def __init__(self) -> None:
         self._views: list[View] = []
         self._owners: list[Any] = []
-        self._index: dict[tuple[str, int, int, str], int] = {}
+        self._index: dict[tuple[str, int, int, str, bool], int] = {}
+        self._copied: set[int] = set()  # views that are copied at a load
         self._shared: set[int] = set()  # views that several objects have: none has it alone
         self._names: dict[int, dict[str, None]] = {}  # of the variables that use a view
         self._groups: list[_Group] | None = None
@@ -118,19 +116,31 @@ class Buffers:
     def __len__(self) -> int:
         return len(self._views)
 
-    def add(self, address: int, nbytes: int, owner: Any, consumer: str, space: str = "") -> int:
+    def add(
+        self,
+        address: int,
+        nbytes: int,
+        owner: Any,
+        consumer: str,
+        space: str = "",
+        *,
+        copied: bool = False,
+    ) -> int:
         """Register `nbytes` bytes at `address` and return the index of the view.
 
         `owner` is kept alive, so that the memory cannot be handed out again meanwhile; for
-        device memory it is the torch storage that is read.
+        device memory it is the torch storage that is read. `copied`: what looks at it takes a copy
+        of the bytes at a load.
         """
-        key = (space, address, nbytes, consumer)
+        key = (space, address, nbytes, consumer, copied)
         index = self._index.get(key)
         if index is None:
             index = self._index[key] = len(self._views)
             self._first.setdefault((space, address), index)
             self._views.append(View(space, address, nbytes, consumer))
             self._owners.append(owner)
+            if copied:
+                self._copied.add(index)
             self._groups = None
         else:
             self._shared.add(index)
@@ -211,7 +221,7 @@ class Buffers:
         blocks: list[Block] = []
         views: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * len(self._views)
         referenced: list[tuple[int, int, str, int, int]] = []
-        moved: set[tuple[int, int]] = set()
+        copied: set[tuple[int, int]] = set()
         packs: dict[str, int] = {}  # the one that is being filled, by space
         for place, group in enumerate(groups):
             if place in elsewhere:
@@ -239,14 +249,14 @@ class Buffers:
             owner = self._owners[group.members[0]]
             block.pieces.append(Piece(group.space, group.start, nbytes, offset, owner))
             block.nbytes = offset + nbytes
-            if all(self._views[i].consumer == MOVED for i in group.members):
-                moved.add((number, offset))
+            if self._copied.issuperset(group.members):
+                copied.add((number, offset))
             alone = len(group.members) == 1 and nbytes < BIG and not group.space
             alone = alone and group.members[0] not in self._shared
             for i in group.members:
                 view = self._views[i]
                 views[i] = (number, offset + view.address - group.start, view.nbytes, int(alone))
-        return Layout(blocks, views, referenced, moved)
+        return Layout(blocks, views, referenced, copied)
 
 
 class _PyBuffer(ctypes.Structure):

@@ -42,7 +42,7 @@ from . import (
     tensors,
     user_modules,
 )
-from .buffers import MOVED, Buffers, address_of
+from .buffers import Buffers, address_of
 from .cell_made import cell_sources
 from .deep import DeepPickler, Memo, bounded_recursion
 from .foreign_memory import Owners
@@ -490,8 +490,9 @@ class GraphWriter(pickle.Pickler):
             return True
         if raw.nbytes < OUT_OF_BAND:
             return True
-        consumer = MOVED if isinstance(raw.obj, mmap.mmap) else "buffer"  # anonymous_map copies
-        added = self.buffers.add(address_of(raw), raw.nbytes, (buffer, raw), consumer)
+        copied = isinstance(raw.obj, mmap.mmap)  # by anonymous_map
+        where = address_of(raw), raw.nbytes
+        added = self.buffers.add(*where, (buffer, raw), "buffer", copied=copied)
         self.pickle_buffers.append(added)
         return False
 

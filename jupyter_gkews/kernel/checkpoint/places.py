@@ -55,7 +55,7 @@ class Places:
 
 def of_layout(layout: Layout) -> Places:
     """The places of what is about to be written."""
-    without = {(block, offset) for block, offset, _, own in layout.views if own} | layout.moved
+    without = {(block, offset) for block, offset, _, own in layout.views if own} | layout.copied
     places = Places()
     for number, block in enumerate(layout.blocks):
         for piece in block.pieces:
