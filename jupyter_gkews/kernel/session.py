@@ -24,7 +24,7 @@ from ..errors import GkewsError
 from . import pure_python
 from .cells import CellIndex
 from .checkpoint import library_state, safetensors_files
-from .checkpoint.file_guard import flush_open_files
+from .checkpoint.open_files import flush_open_files
 from .history import history_extras, put_history_back
 from .protocol import (
     ACTION_CANCEL,

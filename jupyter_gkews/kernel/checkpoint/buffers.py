@@ -29,7 +29,6 @@ class View:
     space: str
     address: int
     nbytes: int
-    consumer: str
 
 
 @dataclass
@@ -137,7 +136,7 @@ class Buffers:
         if index is None:
             index = self._index[key] = len(self._views)
             self._first.setdefault((space, address), index)
-            self._views.append(View(space, address, nbytes, consumer))
+            self._views.append(View(space, address, nbytes))
             self._owners.append(owner)
             if copied:
                 self._copied.add(index)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import gc
-import io
 import os
 import shutil
 import stat
@@ -21,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from .open_files import flush_open_files
 from .user_modules import is_users_code
 
 #: Files larger than this (bytes) are not copied for code that wants to change them in place.
@@ -259,16 +259,6 @@ def _whose() -> str:
             return name
         frame = frame.f_back
     return ""
-
-
-def flush_open_files() -> None:
-    """Write out what the process's open files hold in memory."""
-    for obj in gc.get_objects():
-        # By type first: isinstance() would wake lazy proxies of other packages.
-        if issubclass(type(obj), (io.TextIOBase, io.BufferedIOBase)):
-            with contextlib.suppress(Exception):  # a broken file must not keep the others back
-                if not obj.closed and obj.writable():
-                    obj.flush()
 
 
 def _open_in(places: dict[tuple[int, int], tuple[str, str]]) -> list[tuple[int, tuple[str, str]]]:

@@ -11,12 +11,12 @@ import contextlib
 import io
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
 
 from .file_guard import BIGGEST_COPY, OPEN, OS_OPEN, FileGuard
+from .stand_ins import is_trusted, originals
 from .user_modules import is_users_code, module_dict
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -24,18 +24,6 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ALIASES = (("bz2", "_builtin_open"), ("tarfile", "bltn_open"), ("tokenize", "_builtin_open"))
 
 _guard: FileGuard | None = None
-_exempt = threading.local()
-
-
-@contextmanager
-def trusted() -> Iterator[None]:
-    """Within this block the calling thread is not guarded: it does what a load is for."""
-    before = getattr(_exempt, "now", False)
-    _exempt.now = True
-    try:
-        yield
-    finally:
-        _exempt.now = before
 
 
 def _path_of(path: Any, dir_fd: Any = None) -> str:
@@ -48,7 +36,7 @@ def _path_of(path: Any, dir_fd: Any = None) -> str:
 
 def _guarded() -> FileGuard | None:
     """The guard, unless the call comes from the load itself."""
-    if _guard is None or not _guard.concerns() or getattr(_exempt, "now", False):
+    if _guard is None or not _guard.concerns() or is_trusted():
         return None
     frame: Any = sys._getframe(2)
     while frame is not None:
@@ -280,7 +268,7 @@ def in_force(guard: FileGuard) -> Iterator[FileGuard]:
     if database is not None:
         put += [(each, "connect", each.connect, connect) for each in database]
     for owner, name, original, ours in put:
-        _originals[id(ours)] = original
+        originals[id(ours)] = original
         setattr(owner, name, ours)
     _guard = guard
     try:
@@ -291,7 +279,7 @@ def in_force(guard: FileGuard) -> Iterator[FileGuard]:
             if vars(owner).get(name) is ours:  # a load puts back what cells have patched
                 setattr(owner, name, original)
         _forget(before)
-        _originals.clear()
+        originals.clear()
 
 
 def _sqlite() -> list[Any] | None:
@@ -306,22 +294,13 @@ def _sqlite() -> list[Any] | None:
     return [sqlite3, sqlite3.dbapi2]
 
 
-def real(obj: Any) -> Any:
-    """What a graph names: never one of ours, which must not outlive the load."""
-    return _originals.get(id(obj), obj) if _originals else obj
-
-
-#: What takes the place of open() and its like now, by id -> the real one.
-_originals: dict[int, Any] = {}
-
-
 def _forget(before: set[str]) -> None:
     """Modules that were imported meanwhile may have taken one of ours: they get the real one."""
     for name, module in list(sys.modules.items()):
         namespace = (module_dict(module) if name not in before else None) or {}
         for key, value in list(namespace.items()):
-            if id(value) in _originals:
-                namespace[key] = _originals[id(value)]
+            if id(value) in originals:
+                namespace[key] = originals[id(value)]
     logging = sys.modules.get("logging")
     for reference in list(getattr(logging, "_handlerList", ())):
         held = getattr(reference(), "__dict__", {})

@@ -220,14 +220,15 @@ def namespaces() -> dict[int, str]:
 def reduce_spec(writer: Any, spec: Any) -> Any:
     """The spec of a module that is there. Who comes here may be on his way through the module's
     namespace, which is not walked: it is found again as a whole."""
-    module = sys.modules.get(spec.name)
+    name = spec.name
+    module = sys.modules.get(name)
     namespace = module_dict(module)
     if namespace is None:
         return NotImplemented
-    if namespace.get("__spec__") is not spec or namespace.get("__name__") != spec.name:
+    if namespace.get("__spec__") is not spec or namespace.get("__name__") != name:
         return NotImplemented
     if id(namespace) not in writer.announced:
-        raise NamespaceMetError(spec.name, namespace)
+        raise NamespaceMetError(name, namespace)
     return rebuild.attribute, (module, "__spec__")
 
 

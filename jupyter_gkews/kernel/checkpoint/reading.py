@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ...errors import GkewsError
-from . import guarded_calls, left_out, nans, rebuild, rebuilders
+from . import left_out, nans, rebuild, rebuilders, stand_ins
 from .bytecode import OtherPythonError
 from .collector import collector_held
 from .compression import open_graph
@@ -209,7 +209,7 @@ class GraphReader:
             if answer is None and name in rebuild.MOVED:
                 return default(f"{rebuilders.__name__}.{rebuild.MOVED[name]}", name)
             return answer if answer is not None else getattr(rebuild, name)
-        return guarded_calls.real(default(module, name))
+        return stand_ins.real(default(module, name))
 
     # ---- what the graph calls ----
 

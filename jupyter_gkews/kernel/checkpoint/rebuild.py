@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from . import bytecode, guarded_calls
+from . import bytecode, stand_ins
 from .placeholders import Loss, Lost
 
 #: Names that older checkpoints look for here -> the module of rebuilders/ that has them now.
@@ -111,7 +111,7 @@ def attribute(owner: Any, path: str) -> Any:
     """`owner.a.b` for the path "a.b"."""
     for name in path.split("."):
         owner = getattr(owner, name)
-    return guarded_calls.real(owner)
+    return stand_ins.real(owner)
 
 
 def of_module(owner: Any, name: str, cls: Any) -> Any:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Protocol
 
 from ....errors import GkewsError
-from .. import guarded_calls
+from .. import stand_ins
 from ..placeholders import Lost, loss_of
 from ..singletons import StandIn
 from ..watch import Hung, interrupted
@@ -92,7 +92,7 @@ def make_again(rebuilder: Rebuilder, description: Any, what: str) -> Any:
         if load.dry:
             made = rebuilder.rehearse(description)
         else:
-            with guarded_calls.trusted():
+            with stand_ins.trusted():
                 made = rebuilder.make(description)
     except CannotKeepError as refusal:
         return load.fail(refusal.loss.what, refusal.loss.reason)
@@ -109,7 +109,7 @@ def fill_again(made: Any, how: tuple[Rebuilder, Any, str]) -> None:
     if isinstance(made, (Lost, StandIn)) or isinstance(rebuilder, Lost):
         return
     try:
-        with guarded_calls.trusted():
+        with stand_ins.trusted():
             rebuilder.fill(made, contents)
     except (Hung, Exception, SystemExit, KeyboardInterrupt) as error:
         loading().note(f"{what} came back without its contents: {_reason(error)}")

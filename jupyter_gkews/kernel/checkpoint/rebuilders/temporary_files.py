@@ -14,8 +14,8 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..guarded_calls import trusted
 from ..placeholders import Lost
+from ..stand_ins import trusted
 from . import contents
 from .interface import CannotKeepError, Handler, Reduced
 from .loading import loading
