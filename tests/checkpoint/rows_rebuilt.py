@@ -243,6 +243,8 @@ gone = np.memmap('gone.bin', 'i4', 'w+', shape=(4,)); gone[:] = 4; os.unlink('go
 rw = open('n.bin', 'r+b'); shared = mmap.mmap(rw.fileno(), 0); shared.seek(16)
 ro = mmap.mmap(rw.fileno(), 4096, access=mmap.ACCESS_READ)
 cow = mmap.mmap(rw.fileno(), 4096, access=mmap.ACCESS_COPY, offset=4096); cow[0:3] = b'abc'
+split = mmap.mmap(rw.fileno(), 12288, access=mmap.ACCESS_COPY); split[8192:8195] = b'xyz'
+split.madvise(mmap.MADV_RANDOM, 4096, 4096)  # one map is several regions now
 anonymous = mmap.mmap(-1, 5000); anonymous.write(b'hello'); anonymous.seek(1)
 closed = mmap.mmap(-1, 10); closed.close()""",
         "check": """
@@ -260,6 +262,7 @@ assert gone.tolist() == [4] * 4
 assert np.frombuffer(shared, 'f8')[0] == 7 and shared.tell() == 16 and np.frombuffer(ro, 'f8')[0] == 7
 shared[0:8] = np.float64(8).tobytes(); assert np.frombuffer(ro, 'f8')[0] == 8 and whole[0] == 8
 assert cow[0:3] == b'abc' and np.fromfile('n.bin', 'f8')[512] == 512
+assert split[8192:8195] == b'xyz' and np.fromfile('n.bin', 'f8')[1024] == 1024
 assert anonymous.read(4) == b'ello' and len(anonymous) == 5000 and closed.closed""",
     },
     "locks_conditions_barriers": {
