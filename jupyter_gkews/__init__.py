@@ -6,7 +6,22 @@ The kernel side loads this file in environments where nothing of ours is install
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .kernel.resume_hooks import Resumed, forget_on_resume, on_resume
+
+__all__ = ["Resumed", "__version__", "forget_on_resume", "on_resume"]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """What users import in a kernel, only when they do."""
+    if name in ("Resumed", "forget_on_resume", "on_resume"):
+        from .kernel import resume_hooks
+
+        return getattr(resume_hooks, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

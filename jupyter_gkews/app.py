@@ -20,6 +20,7 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
+from . import freezable_server
 from .engines.registry import engines_of
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
@@ -34,6 +35,7 @@ from .sandbox_kernelspecs import WhyNoSandbox, say_why_not
 from .settings_language import translate_settings
 
 if TYPE_CHECKING:
+    from .engines.restore_signs import RestoreSigns
     from .kernel.checkpoint.manifest import Manifest
     from .kernel.checkpoint.store import CheckpointStore
     from .sandboxed_server import SandboxedServer
@@ -191,6 +193,14 @@ class GkewsApp(ExtensionApp):
         safe (Linux, no GPU in use, enough free memory). If not, it waits until the checkpoint is
         written. A pause always waits.""",
     ).tag(config=True)
+    prepare_for_snapshots = Enum(
+        freezable_server.WAYS,
+        default_value="auto",
+        help="""Whether this server is prepared for being frozen whole with its kernels: its loop
+        polls, and kernels speak over unix sockets, unless `KernelManager.transport` says otherwise.
+        `auto` does so in a pod that runs in gVisor and in `jupyter gkews sandbox`, `always` and
+        `never` anywhere.""",
+    ).tag(config=True)
     stop_timeout = Float(
         10.0,
         min=0.0,
@@ -201,6 +211,7 @@ class GkewsApp(ExtensionApp):
     serverapp: ServerApp
     log: logging.Logger
     _sandboxed: SandboxedServer | None = None
+    _signs: RestoreSigns | None = None
 
     @default("store_dir")
     def _default_store_dir(self) -> str:
@@ -224,30 +235,29 @@ class GkewsApp(ExtensionApp):
         launch.background = self.checkpoint_in_background
         launch.folders.append(str(kernels.root))
         self.kernels = kernels
-        self.lifecycle = Lifecycle(
-            Context(
-                kernels=kernels,
-                store=store,
-                records=PausedRecords(store.root),
-                settings=Settings(
-                    auto_resume=self.auto_resume,
-                    adopt_paused=self.adopt_paused,
-                    idle_timeout_s=self.idle_timeout,
-                    answer_timeout_s=self.answer_timeout,
-                    on_missing_gpu=self.on_missing_gpu,
-                    gpu_wait_s=self.gpu_wait_timeout,
-                    verify=self.verify,
-                    prove=self.prove,
-                    compress=self.compress,
-                    keep_checkpoints=self.keep_checkpoints,
-                    delete_after_s=self.delete_after and self.delete_after * 86400,
-                    checkpoint_in_background=self.checkpoint_in_background,
-                ),
-                announcer=Announcer(self._emit, kernels, self.log),
-                log=self.log,
-                engines=engines_of(store.root, kernels.process),
-            )
+        context = Context(
+            kernels=kernels,
+            store=store,
+            records=PausedRecords(store.root),
+            settings=Settings(
+                auto_resume=self.auto_resume,
+                adopt_paused=self.adopt_paused,
+                idle_timeout_s=self.idle_timeout,
+                answer_timeout_s=self.answer_timeout,
+                on_missing_gpu=self.on_missing_gpu,
+                gpu_wait_s=self.gpu_wait_timeout,
+                verify=self.verify,
+                prove=self.prove,
+                compress=self.compress,
+                keep_checkpoints=self.keep_checkpoints,
+                delete_after_s=self.delete_after and self.delete_after * 86400,
+                checkpoint_in_background=self.checkpoint_in_background,
+            ),
+            announcer=Announcer(self._emit, kernels, self.log),
+            log=self.log,
+            engines=engines_of(store.root, kernels.process),
         )
+        self.lifecycle = Lifecycle(context)
         kernels.watch(
             first=self._prepare_for_kernels,
             came=self.lifecycle.roster.attach,
@@ -260,7 +270,7 @@ class GkewsApp(ExtensionApp):
         self._count_paused_as_idle()
         if self.adopt_paused:
             self._adopt_soon()
-        self._answer_the_sandbox(launch)
+        self._be_freezable(launch, context)
         say_why_not(server.kernel_spec_manager, WhyNoSandbox(store.root))
         server.io_loop.add_callback(self.lifecycle.sweep_soon)
 
@@ -279,19 +289,38 @@ class GkewsApp(ExtensionApp):
         self.lifecycle.close()
         if self._sandboxed is not None:
             self._sandboxed.close()
+        if self._signs is not None:
+            self._signs.close()
 
-    def _answer_the_sandbox(self, launch: LaunchSettings) -> None:
-        """In a server that lives in a sandbox of ours: kernels that can be frozen, and answers for
-        whoever runs the sandbox."""
-        launch.sockets = sandbox_sockets()
-        if launch.sockets is None:
-            return
-        from .sandboxed_server import SandboxedServer, watch_by_poll
+    def _be_freezable(self, launch: LaunchSettings, context: Context) -> None:
+        """Where the whole server may be frozen with its kernels: what a snapshot can save, what
+        happens after a restore, and answers for whoever runs a sandbox of ours."""
+        from .engines.restore_signs import Place
 
+        place = Place()
         server: Any = self.serverapp
-        watch_by_poll(server.io_loop.asyncio_loop)
-        self._sandboxed = SandboxedServer(self.lifecycle, server.server_info, self.log)
-        server.io_loop.add_callback(self._sandboxed.start, launch.sockets)
+        prepared = freezable_server.shall_be(self.prepare_for_snapshots, place)
+        if prepared:
+            freezable_server.prepare(server, launch, self.log)
+        if not (prepared or place.in_pod() or place.in_gvisor()):
+            return
+        from .after_restore import RestoredServer
+        from .lifecycle.waking import Waking
+        from .volume_files import VolumeFiles
+
+        files = VolumeFiles(server.web_app, server.contents_manager)
+        # in the loop: what is set now is overwritten with a copy that was made before
+        server.io_loop.add_callback(files.watch)
+        waking = Waking(context, self.lifecycle.roster, RestoredServer(server), files)
+        self.lifecycle.waking = waking
+        self._signs = freezable_server.watch_for_restores(server, waking.restored, place)
+        if (sockets := sandbox_sockets()) is not None:
+            from .sandboxed_server import SandboxedServer
+
+            self._sandboxed = SandboxedServer(
+                self.lifecycle, server.server_info, self._signs.told, self.log
+            )
+            server.io_loop.add_callback(self._sandboxed.start, sockets)
 
     def _register_events(self) -> None:
         logger = self.serverapp.event_logger

@@ -117,6 +117,7 @@ class StatusHandler(GkewsHandler):
     async def get(self) -> None:
         """See getStatus in openapi.yaml."""
         no_workspace = _no_workspace()
+        woke = self.lifecycle.waking.last if self.lifecycle.waking is not None else None
         self.reply(
             {
                 "version": __version__,
@@ -133,6 +134,7 @@ class StatusHandler(GkewsHandler):
                 },
                 "kernels": self.lifecycle.kernels(),
                 "engines": await asyncio.to_thread(self.lifecycle.engines.describe),
+                "woke": woke.to_json() if woke is not None else None,
                 "store": {"path": str(self.store), "free": _free(self.store)},
             }
         )

@@ -23,6 +23,7 @@ from .kernel.protocol import (
     ACTION_PING,
     ACTION_PREFLIGHT,
     ACTION_RELEASE,
+    ACTION_RESUMED,
     ACTION_SURVIVES,
     MSG_EVENT,
     MSG_REPLY,
@@ -320,6 +321,12 @@ class KernelClient:
         reply = await self._request("control", {"action": ACTION_MAP_STORED}, MAP_TIMEOUT_S)
         log.debug("Mapped from the store: %s", reply.get("mapped"))
         return [str(path) for path in reply["files"]]
+
+    async def resumed(self, told: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
+        """Let the user's on_resume functions run, before any cell that comes later; what became of
+        each. Raises kernel_unreachable if they (or a cell) still run after `timeout_s` (s)."""
+        content = {"action": ACTION_RESUMED, **told}
+        return list((await self._request("shell", content, timeout_s)).get("hooks") or [])
 
     async def cancel(self, operation: str) -> None:
         """Ask the kernel to give up the checkpoint of `operation`; it then ends with cancelled."""

@@ -71,7 +71,9 @@ class LaunchSettings:
     folders: list[str] = field(default_factory=list)
     """Where users work, besides their home: a sandbox sees edits made outside only there."""
     sockets: Path | None = None
-    """The whole server lives in a sandbox of ours, which has this folder for unix sockets."""
+    """The whole server may be frozen (freezable_server.py): this folder is for unix sockets."""
+    history: str | None = None
+    """Where kernels then keep IPython's history; None: where they always do."""
 
 
 def write_launch(run_dir: Path, launch: Launch) -> None:
@@ -99,13 +101,13 @@ def sandbox_sockets() -> Path | None:
     return Path(found) if found and os.path.isdir(found) else None
 
 
-def freezable(command: list[str], sockets: str) -> list[str]:
+def freezable(command: list[str], sockets: str, history: str | None = HISTORY) -> list[str]:
     """The command of an ipykernel through our start file, so that gVisor can freeze it; others
-    as they are. Its history is the sandbox's own."""
+    as they are. `history`: of IPython, on the sandbox's own file system."""
     if command[1:3] != ["-m", "ipykernel_launcher"]:
         return command
     changed = [command[0], sandboxed.__file__, sockets, *command[3:]]
-    return [*changed, f"--HistoryManager.hist_file={HISTORY}"]
+    return changed if history is None else [*changed, f"--HistoryManager.hist_file={history}"]
 
 
 def pure_python_path() -> list[str]:

@@ -144,8 +144,11 @@ class PausableProvisioner(LocalProvisioner):
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Prepare a launch; brings the kernel side and, once, a restore order to the kernel."""
+        settings, km = self.settings, self.parent
+        sockets = settings.sockets if settings is not None else None
+        if sockets is not None and km is not None and km.transport == "ipc":
+            km.ip = f"{sockets}/{self.kernel_id}"
         kwargs = await super().pre_launch(**kwargs)
-        settings = self.settings
         if settings is None or self.kernel_id in settings.born_paused or not self._is_python():
             return kwargs
         run_dir = self.run_dir
@@ -181,7 +184,7 @@ class PausableProvisioner(LocalProvisioner):
         """Start the process of a launch that was prepared."""
         settings = self.settings
         if settings is not None and settings.sockets is not None:
-            cmd = freezable(cmd, str(settings.sockets))
+            cmd = freezable(cmd, str(settings.sockets), settings.history)
         return await super().launch_kernel(cmd, **kwargs)
 
     def pids(self) -> set[int]:

@@ -1,7 +1,8 @@
 """The half of the extension that is there when the whole server lives in a sandbox.
 
 Answers whoever runs the sandbox on a unix socket that only they can reach: what stands in the way
-of a snapshot, checkpoints first, and hanging up so that no output is lost. Decides nothing.
+of a snapshot, checkpoints first, hanging up so that no output is lost; and hears that it was
+restored. Decides nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +11,11 @@ import asyncio
 import contextlib
 import json
 import logging
-import selectors
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
-
+from .after_restore import hang_up
 from .errors import GkewsError
 from .kernel import preflight
 from .lifecycle.requests import PauseRequest
@@ -29,36 +28,22 @@ LOOKS = 3
 LOOK_AGAIN_S = 0.3
 #: Seconds for which a checkpoint waits for a kernel's cells.
 IDLE_S = 1.0
-#: WebSocket close code: the server goes away.
-GOING_AWAY = 1001
 
 Answer = dict[str, Any]
 _MORE = "The server runs on; its log says more."
-
-
-def watch_by_poll(loop: asyncio.AbstractEventLoop) -> None:
-    """Let `loop` watch its sockets with poll: gVisor cannot save a TCP socket in an epoll set.
-
-    The loop is made before any extension is asked, so its selector is exchanged.
-    """
-    inside: Any = loop
-    before = getattr(inside, "_selector", None)
-    if before is None or isinstance(before, selectors.PollSelector):
-        return
-    after = selectors.PollSelector()
-    for key in list(before.get_map().values()):
-        after.register(key.fileobj, key.events, key.data)
-    inside._selector = after
-    before.close()
 
 
 class SandboxedServer:
     """Answers one JSON line a connection: {"do": action} -> {...} or {"error": {...}}."""
 
     def __init__(
-        self, lifecycle: Lifecycle, info: Callable[[], dict[str, Any]], log: logging.Logger
+        self,
+        lifecycle: Lifecycle,
+        info: Callable[[], dict[str, Any]],
+        told: Callable[[str], object],
+        log: logging.Logger,
     ) -> None:
-        self._lifecycle, self._info, self._log = lifecycle, info, log
+        self._lifecycle, self._info, self._told, self._log = lifecycle, info, told, log
         self._server: asyncio.Server | None = None
 
     async def start(self, folder: Path) -> None:
@@ -87,6 +72,7 @@ class SandboxedServer:
             "checkpoint": self._checkpoint,
             "preflight": self._preflight,
             "hang_up": self._hang_up,
+            "resumed": self._resumed,
         }
         try:
             return await actions[asked["do"]](asked)
@@ -164,17 +150,13 @@ class SandboxedServer:
         return {"objections": [*preflight.objections(answered), *found], "unasked": unasked}
 
     async def _hang_up(self, asked: dict[str, Any]) -> Answer:
-        """Close the browsers' kernel sockets; {"closed": how many}.
-
-        In one turn of the loop the server begins to keep what the kernel says for the last client
-        of each, as it does whenever a connection is lost: a message was either sent before, or it
-        is kept and sent when the same client is back.
-        """
+        """Close the browsers' kernel sockets, so that what kernels say is kept for them;
+        {"closed": how many}."""
         del asked
-        connections = list(ZMQChannelsWebsocketConnection._open_sockets)
-        for connection in connections:
-            handler: Any = connection.websocket_handler
-            connection.disconnect()
-            handler.on_close = lambda: None  # it would disconnect a second time
-            handler.close(GOING_AWAY, "The server is paused.")
-        return {"closed": len(connections)}
+        return {"closed": hang_up()}
+
+    async def _resumed(self, asked: dict[str, Any]) -> Answer:
+        """Whoever runs the sandbox has restored it."""
+        del asked
+        self._told("whoever runs the sandbox says that it was restored")
+        return {}

@@ -55,6 +55,8 @@ EVENT_TOPIC = b"gkews"
 #   map_stored -> {"mapped": {"nbytes", "left", "why"}, "files": [paths that are mapped now]}
 #   ping       -> {"busy": bool, "holding": operation id or None}
 #   preflight  -> {"objections": [{"what", "reason", "hint"}], "holds", "needs"}   (holdings.py)
+#   resumed    -> {"hooks": [{"name", "error": str | None, "seconds"}]}: shell, content has
+#                 "provenance", "away_s", "paused", "resumed" (ISO 8601): resume_hooks.Resumed
 ACTION_CHECKPOINT = "checkpoint"
 ACTION_SURVIVES = "survives"
 ACTION_CANCEL = "cancel"
@@ -62,6 +64,7 @@ ACTION_PREFLIGHT = "preflight"  # control: what a snapshot cannot hold, and what
 ACTION_MAP_STORED = "map_stored"  # control: map big memory of the held checkpoint from the store
 ACTION_RELEASE = "release"
 ACTION_PING = "ping"
+ACTION_RESUMED = "resumed"  # shell: run what the user registered with on_resume
 
 # Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None, "prove":
 # str|None, "compress": str|None} from %pause,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import GkewsError
-from . import pure_python
+from . import pure_python, resume_hooks
 from .cells import CellIndex
 from .checkpoint import library_state, safetensors_files
 from .checkpoint.open_files import flush_open_files
@@ -33,6 +33,7 @@ from .protocol import (
     ACTION_PING,
     ACTION_PREFLIGHT,
     ACTION_RELEASE,
+    ACTION_RESUMED,
     ACTION_SURVIVES,
     EVENT_TOPIC,
     HELLO_FILE,
@@ -91,6 +92,7 @@ class KernelSession:
         kernel.control_handlers[MSG_REQUEST] = self.handle_control
         self.shell.events.register("pre_execute", self._cell_begins)
         self.shell.events.register("post_execute", self._cell_ended)
+        self.shell.events.register("pre_run_cell", resume_hooks.show_untold)
         if self.shell.has_trait("enable_tip"):
             # IPython picks the tip in its banner with the user's own `random`, each time that a
             # client asks for kernel_info, as ours do: what was seeded would be moved by a pause.
@@ -148,6 +150,8 @@ class KernelSession:
                 reply = {"status": "ok", "survives": self.survives()}
             elif content.get("action") == ACTION_PING:
                 reply = {"status": "ok", "busy": False, "holding": self._holding}
+            elif content.get("action") == ACTION_RESUMED:
+                reply = {"status": "ok", "hooks": resume_hooks.run_hooks(content)}
             else:
                 raise GkewsError(
                     "bad_request", f"Unknown action {content.get('action')!r}.", _AS_IT_WAS
@@ -293,7 +297,7 @@ class KernelSession:
             "kernel": {"id": self.launch.kernel, "name": self.launch.kernel_name},
             "notebook": notebook or self.launch.notebook or os.environ.get("JPY_SESSION_NAME"),
             "hidden": self.hidden_names(),
-            "extras": history_extras(self.shell),
+            "extras": self._extras(),
             "cell_of": self.cell_of,
         }
 
@@ -306,11 +310,16 @@ class KernelSession:
             self.shell.user_ns,
             CheckpointStore(Path(self.launch.store)),
             hidden=self.hidden_names(),
-            extras=history_extras(self.shell),
+            extras=self._extras(),
             cell_of=self.cell_of,
             reference_files=self.launch.reference_files,
             in_place=self.launch.in_place,
         )
+
+    def _extras(self) -> dict[str, Any]:
+        """What goes into a checkpoint besides the namespace."""
+        hooks = resume_hooks.hooks_to_keep()
+        return {**history_extras(self.shell), **({"on_resume": hooks} if hooks else {})}
 
     def hidden_names(self) -> frozenset[str]:
         """The names in the namespace that IPython put there and the user has not bound anew."""
@@ -374,6 +383,7 @@ class KernelSession:
             progress=partial(self.tell_progress, order.operation),
         )
         put_history_back(self.shell, report.extras)
+        resume_hooks.put_hooks_back(report.extras.get("on_resume"))
         restored.kept, restored.rebuilt = report.kept, report.rebuilt
         restored.rebuilt_details = list(report.rebuilt_details)
         restored.lost = list(report.lost)

@@ -105,6 +105,9 @@ class KernelTalk(Protocol):
         """Let a held kernel map big memory from the store, so that an image need not hold it; all
         files that its processes have mapped then. Raises GkewsError."""
 
+    async def resumed(self, told: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
+        """Let the user's on_resume functions run; [{"name", "error": str | None, "seconds"}]."""
+
     async def ping(  # noqa: D102
         self, timeout_s: float = ..., *, channel: str = "control"
     ) -> dict[str, Any]: ...

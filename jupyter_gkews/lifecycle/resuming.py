@@ -10,7 +10,7 @@ import asyncio
 
 from ..errors import GkewsError
 from ..kernel.protocol import Progress, RestoreOrder
-from . import pausing, snapshotting
+from . import on_resume, pausing, snapshotting
 from .context import Context
 from .requests import PauseRequest, ResumeRequest
 from .run import Run
@@ -35,7 +35,10 @@ async def load(
     if run.operation.phase != "restoring":
         run.enter("restoring")
     # what cannot be trusted is refused before anything is started
-    await asyncio.to_thread(ctx.store.manifest, checkpoint)
+    manifest = await asyncio.to_thread(ctx.store.manifest, checkpoint)
+    since = manifest.created
+    if checkpoint == entry.checkpoint:
+        since = await asyncio.to_thread(on_resume.since, ctx, entry, since)
     if not how.accept_missing:
         await check_files(ctx, run, checkpoint)
     run.check()
@@ -73,6 +76,7 @@ async def load(
                 "The checkpoint was loaded, but the kernel does not answer.",
                 "The kernel stays paused and the checkpoint is kept; resume again.",
             ) from None
+        await on_resume.after_resume(ctx, on, run, "recovered", since)
         await process.resumed()
     except BaseException as error:
         if process.phase == "resuming":

@@ -29,6 +29,7 @@ from .state import KernelEntry
 from .subject import Subject
 from .survival import Survival
 from .upkeep import StoreUpkeep
+from .waking import Waking
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
 
@@ -47,6 +48,7 @@ class Lifecycle:
         self.snapshots = SnapshotShelf(ctx.engines, ctx.records, self._busy, self._frozen)
         self.upkeep = StoreUpkeep(ctx, self.shelf, self.snapshots, self.roster)
         self.survival = Survival(ctx, self.roster, self._keep)
+        self.waking: Waking | None = None  # where a server can be restored whole
 
     @property
     def engines(self) -> Engines:
@@ -344,6 +346,8 @@ class Lifecycle:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.waking is not None:
+            await self.waking.close()
         await self.roster.close()
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..engines.base import Inside, Objection, Snapshot, SnapshotEngine
 from ..errors import GkewsError
+from . import on_resume
 from .context import Context
 from .run import Run
 from .subject import Subject, while_alive
@@ -112,6 +113,11 @@ async def bring_back(
         answer_s = ctx.settings.answer_timeout_s
         await run.unless_stopped(on.talk.ping(answer_s), timeout_s=answer_s)
         await on.talk.release(snapshot.held_by)
+        since = await asyncio.to_thread(on_resume.since, ctx, on.entry, snapshot.created)
+        if on.entry.in_cell:  # they run when the cell has ended
+            on_resume.later(ctx, on, "restored", since)
+        else:
+            await on_resume.after_resume(ctx, on, run, "restored", since)
         await process.resumed()
     except BaseException as error:
         typed = _typed(error, await _or_else(ctx, on))

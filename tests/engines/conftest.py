@@ -16,6 +16,7 @@ from gvisor_here import skip_without_runsc
 from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.connect import write_connection_file
 from pytest_jupyter.jupyter_core import *  # noqa: F403  # its event loop for async tests
+from whole_server import OneServer
 
 from jupyter_gkews.engines.gvisor import bundle
 from jupyter_gkews.engines.gvisor.outward import Outward
@@ -111,3 +112,25 @@ def sandboxed_kernel(runsc: Runsc, tmp_path: Path) -> Any:
             await kernel.close()
 
     return open_kernel
+
+
+@pytest.fixture
+def server_in_sandbox(runsc: Runsc, tmp_path: Path) -> Any:
+    """`async with server_in_sandbox() as server`: it answers, and is ended whatever happens."""
+    del runsc
+    number = 0
+
+    @asynccontextmanager
+    async def start(**more: Any) -> AsyncIterator[OneServer]:
+        nonlocal number
+        number += 1
+        server = OneServer(tmp_path / f"server-{number}", **more)
+        try:
+            await server.sandbox.start()
+            yield server
+        finally:
+            for page in server.pages:
+                page.close()
+            await server.sandbox.stop()
+
+    return start

@@ -7,6 +7,7 @@ lie where the caller says. Knows nothing of who asks, and keeps no record (serve
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -228,6 +229,8 @@ class ServerSandbox:
         await self._listen(ip, port or self.port)
         try:
             await sandbox.restore(image, reset=True)
+            with contextlib.suppress(GkewsError):  # one without us, or an older one of ours
+                await self.ask("resumed", WAKES_S)
             await self._answers(WAKES_S)
         except BaseException:
             await self.stop()

@@ -1,0 +1,127 @@
+"""What users register with on_resume runs after each resume, before the next cell."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from gvisor_here import add_kernelspec, skip_without_runsc
+from live_server import LiveKernel, LiveServer
+
+HOOKS = """
+import os, socket
+from jupyter_gkews import on_resume
+heard = []
+session = {"open": True}
+
+@on_resume
+def reopen(resumed):
+    heard.append((resumed.provenance, resumed.away_s > 0, resumed.paused < resumed.resumed))
+    session["open"] = "anew"
+
+class Reader:
+    def start(self): heard.append("method")
+reader = Reader()
+on_resume(reader.start)
+"""
+
+BROKEN = """
+@on_resume
+def broken(resumed):
+    1 / 0
+
+@on_resume
+def last(): heard.append("last")
+"""
+
+
+def kinds(kernel: LiveKernel) -> str:
+    return kernel.run("print([each[0] if type(each) is tuple else each for each in heard])").strip()
+
+
+def test_they_run_after_a_recovery_and_see_the_kernel_s_own_objects(server: LiveServer) -> None:
+    kernel = server.notebook("hooks.ipynb").ready()
+    kernel.run(HOOKS)
+    kernel.run(HOOKS)  # a cell that is run twice registers what it registers once
+    kernel.do("pause")
+    resumed = kernel.do("resume")
+    assert resumed["result"]["note"] is None and resumed["result"]["lost"] == []
+    assert kernel.run("print(heard, session)").strip() == (
+        "[('recovered', True, True), 'method'] {'open': 'anew'}"
+    )
+    kernel.do("pause")  # they are there after a second one too, and a cell that wakes finds it done
+    assert kinds(kernel) == "['recovered', 'method', 'recovered', 'method']"
+    kernel.run("from jupyter_gkews import forget_on_resume; print(forget_on_resume(reopen))")
+    kernel.do("pause")
+    assert kinds(kernel).endswith("'recovered', 'method', 'method']")
+
+
+def test_one_that_fails_is_shown_and_the_others_run(server: LiveServer) -> None:
+    kernel = server.notebook("broken.ipynb").ready()
+    kernel.run(HOOKS + BROKEN)
+    kernel.do("pause")
+    resumed = kernel.do("resume")
+    assert "broken: ZeroDivisionError: division by zero" in resumed["result"]["note"]
+    assert kernel.status["state"] == "running" and kernel.status["provenance"] == "recovered"
+    shown = kernel.run("pass")
+    assert "on_resume: broken failed" in shown and "1 / 0" in shown
+    assert "resume_hooks" not in shown
+    assert kernel.run("pass") == ""
+    assert kinds(kernel) == "['recovered', 'method', 'last']"
+
+
+def test_one_that_cannot_be_kept_or_ends_in_its_own_way_is_told(server: LiveServer) -> None:
+    kernel = server.notebook("kept.ipynb").ready()
+    kernel.run(
+        HOOKS
+        + """
+import sys, threading
+def held(lines):
+    return lambda: next(lines)
+on_resume(held(line for line in "abc"))
+@on_resume
+def leaves(): sys.exit(3)
+@on_resume
+def stops(): raise KeyboardInterrupt
+"""
+    )
+    kernel.do("pause")
+    said = kernel.do("resume")["result"]["note"]
+    assert "leaves: SystemExit: 3" in said and "stops: KeyboardInterrupt" in said
+    assert "held.<locals>.<lambda>" in said
+    assert kinds(kernel).startswith("['recovered', 'method']")
+
+
+def test_one_that_takes_long_holds_up_the_cells_and_not_the_resume(start_server: object) -> None:
+    server = start_server("--GkewsApp.answer_timeout=1.5")  # type: ignore[operator]
+    kernel = server.notebook("slow.ipynb").ready()
+    kernel.run(HOOKS + "import time\n@on_resume\ndef slow(): time.sleep(6); heard.append('slow')")
+    kernel.do("pause")
+    began = time.monotonic()
+    resumed = kernel.do("resume")
+    assert "still run" in resumed["result"]["note"] and time.monotonic() - began < 60
+    assert kinds(kernel) == "['recovered', 'method', 'slow']"
+
+
+@pytest.mark.parametrize("what", ["3", "async_one"])
+def test_what_cannot_be_run_is_refused_at_once(server: LiveServer, what: str) -> None:
+    kernel = server.notebook("refused.ipynb").ready()
+    answer = kernel.answer(
+        kernel.send(
+            f"from jupyter_gkews import on_resume\nasync def async_one(): pass\non_resume({what})"
+        )
+    )
+    assert answer.reply["status"] == "error" and answer.reply["ename"] == "TypeError"
+
+
+def test_they_run_when_the_same_process_goes_on(server: LiveServer, tmp_path: Path) -> None:
+    skip_without_runsc(tmp_path)
+    add_kernelspec(server)
+    kernel = server.notebook("frozen.ipynb", "python3-pausable").ready()
+    kernel.run(HOOKS)
+    pid = kernel.pid
+    kernel.do("pause")
+    assert kernel.do("resume")["result"]["provenance"] == "restored"
+    assert kinds(kernel) == "['restored', 'method']" and kernel.pid == pid
+    server.client.delete(f"api/kernels/{kernel.id}")
