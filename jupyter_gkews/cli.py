@@ -15,6 +15,7 @@ from typing import Any
 
 from . import (
     __version__,
+    podsnapshot_commands,
     sandbox_commands,
     server_sandbox_commands,
     shelf_commands,
@@ -381,6 +382,7 @@ def _parser() -> argparse.ArgumentParser:
     sandbox_commands.add_to(add)
     server_sandbox_commands.add_to(add, common)
     workspace_commands.add_to(add)
+    podsnapshot_commands.add_to(add)
     return parser
 
 

@@ -7,13 +7,12 @@ without a kubeconfig it speaks as the pod's service account.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .cluster_connection import cluster_options, connected
 from .errors import GkewsError
 from .server_client import Server
 from .tables import local_time, parse_seconds, print_json, table
@@ -34,12 +33,8 @@ def add_to(add: Callable[..., Any]) -> None:
     command.set_defaults(alone=True)
     actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
 
-    where = argparse.ArgumentParser(add_help=False)
+    where = argparse.ArgumentParser(add_help=False, parents=[cluster_options()])
     where.add_argument("place", nargs="?", metavar="NAMESPACE/NAME", help="in a pod: its own")
-    where.add_argument("--kubeconfig", metavar="FILE", help="default: as kubectl has it")
-    where.add_argument("--context", help="of the kubeconfig, instead of its current one")
-    # one that is set already before the action must not be set back
-    where.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
     waiting = argparse.ArgumentParser(add_help=False)
     waiting.add_argument(
         "--timeout", type=parse_seconds, metavar="SECONDS", help="how long to wait"
@@ -201,19 +196,12 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
 
 @contextmanager
 def _cluster(options: argparse.Namespace) -> Iterator[tuple[Cluster, str, str]]:
-    from .engines.workspaces.cluster import Cluster
-    from .engines.workspaces.connection import InPod, Kubeconfig
     from .engines.workspaces.identity import find_identity, parse_place
-    from .engines.workspaces.problems import ClusterError
 
-    pod = InPod()
-    given = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
-    outside = given or (Path.home() / ".kube" / "config").is_file() or pod.why_not() is not None
-    cluster = Cluster(Kubeconfig(options.kubeconfig, options.context) if outside else pod)
-    try:
+    with connected(options) as (cluster, pod):
         if options.place is not None:
             namespace, name = parse_place(options.place)
-        elif outside:
+        elif pod is None:
             raise GkewsError(
                 "bad_request",
                 "Which workspace? NAMESPACE/NAME is missing.",
@@ -225,10 +213,6 @@ def _cluster(options: argparse.Namespace) -> Iterator[tuple[Cluster, str, str]]:
                 raise GkewsError("no_workspace", found.why_not, "Name one: NAMESPACE/NAME.")
             namespace, name = found.namespace, found.workspace
         yield cluster, namespace, name
-    except ClusterError as error:
-        raise error.explain() from error
-    finally:
-        cluster.close()
 
 
 @contextmanager

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
+from jupyter_gkews.engines.podsnapshot.resuming import Resumes
+from jupyter_gkews.engines.podsnapshot.targets import find_target, parse_target
 from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.watching import Pace
 
 from . import real_server
-from .actors import Platform
+from .actors import Platform, SelfManaged
 from .admin import Admin, Answered
 from .fake import FakeCluster
 from .real_server import RealCluster
@@ -146,3 +151,33 @@ def observer(asked: Asked, platform: Platform) -> Iterator[WorkspaceObserver]:
     assert running is not None, following.state()
     yield following
     following.stop()
+
+
+@pytest.fixture
+def self_managed(fake: FakeCluster) -> Iterator[SelfManaged]:
+    """Pod Snapshots without Workspaces, playing in `default`."""
+    played = SelfManaged(admin_of(fake), "default")
+    yield played.start()
+    played.stop()
+
+
+Follow = Callable[..., Resumes]
+
+
+@pytest.fixture
+def follow(asked: Asked, self_managed: SelfManaged) -> Iterator[Follow]:
+    """`follow(place)`: pauses and resumes of what is named, once its pod runs."""
+    observers: list[TargetObserver] = []
+
+    def begin(place: str = "default/lab", *, sign_s: float = 60.0, **about: Any) -> Resumes:
+        target = find_target(asked, *parse_target(place))
+        sign = timedelta(seconds=sign_s)
+        observer = TargetObserver(asked, target, pace=QUICK, sign=sign).start()
+        observers.append(observer)
+        running = observer.wait(lambda _, state: state.state == "running", 20)
+        assert running is not None, observer.state()
+        return Resumes(observer, **about)
+
+    yield begin
+    for observer in observers:
+        observer.stop()

@@ -118,16 +118,40 @@ class Cluster:
 
         return self._json(send, f"change {resource} {name}")
 
-    def create(self, resource: Resource, body: Json) -> Json:
-        """An object of the cluster: it is in no namespace."""
+    def create(self, resource: Resource, body: Json, namespace: str = "") -> Json:
+        """An object, of the cluster itself unless a namespace is given."""
+        timeout = {"_request_timeout": CALL_TIMEOUT, "_preload_content": False}
 
         def send(session: _Session) -> Any:
+            about = (resource.group, resource.version)
+            if not resource.group:
+                make = getattr(session.core, "create_" + _core_name(resource))
+                return make(namespace, body, **timeout)
+            if namespace:
+                return session.custom.create_namespaced_custom_object(
+                    *about, namespace, resource.plural, body, **timeout
+                )
             return session.custom.create_cluster_custom_object(
-                resource.group, resource.version, resource.plural, body,
-                _request_timeout=CALL_TIMEOUT, _preload_content=False,
-            )  # fmt: skip
+                *about, resource.plural, body, **timeout
+            )
 
         return self._json(send, f"create {resource}")
+
+    def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> Json:
+        """The object with this uid and no other of its name (409)."""
+        options = {"preconditions": {"uid": uid}}
+        timeout = {"_request_timeout": CALL_TIMEOUT, "_preload_content": False}
+
+        def send(session: _Session) -> Any:
+            if not resource.group:
+                remove = getattr(session.core, "delete_" + _core_name(resource))
+                return remove(name, namespace, body=options, **timeout)
+            return session.custom.delete_namespaced_custom_object(
+                resource.group, resource.version, namespace, resource.plural, name, body=options,
+                **timeout,
+            )  # fmt: skip
+
+        return self._json(send, f"delete {resource} {name}")
 
     def watch(
         self, resource: Resource, namespace: str, version: str, *, labels: str = "",
@@ -179,7 +203,7 @@ class Cluster:
         options = {"_request_timeout": CALL_TIMEOUT, "_preload_content": False}
         if not resource.group:
             method = getattr(session.core, "read_" + _core_name(resource))
-            return method(name, namespace, **options)
+            return method(*((name, namespace) if resource.namespaced else (name,)), **options)
         about = (resource.group, resource.version)
         if resource.namespaced:
             return session.custom.get_namespaced_custom_object(
@@ -320,7 +344,8 @@ def _failures(kubernetes: Any) -> tuple[type[Exception], ...]:
 
 
 def _core_name(resource: Resource) -> str:
-    return {"pods": "namespaced_pod", "events": "namespaced_event"}[resource.plural]
+    names = {"pods": "namespaced_pod", "events": "namespaced_event", "nodes": "node"}
+    return names[resource.plural]
 
 
 def _query(labels: str, fields: str) -> Json:

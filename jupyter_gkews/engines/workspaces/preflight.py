@@ -79,6 +79,21 @@ def check(seen: Seen, missing: Collection[Need] = (), facts: Facts | None = None
     ]
 
 
+def pod_checks(seen: Seen, facts: Facts | None = None) -> list[Check]:
+    """Those of them that are about the pod alone, whoever has made it."""
+    facts = facts or Facts()
+    return [
+        _no_tpu(seen),
+        _runs(seen),
+        _in_gvisor(seen),
+        _served(facts),
+        _whole_gpu(seen, facts),
+        _number_of_gpus(seen, facts),
+        _machine(seen, facts),
+        _room_for_vram(seen, facts),
+    ]
+
+
 def costs_memory(checks: Collection[Check]) -> list[Check]:
     """Those for which the pause would be one without a snapshot."""
     return [one for one in checks if one.passed is False and one.costs == "memory"]

@@ -174,9 +174,9 @@ def _resuming(seen: Seen, now: datetime) -> WorkspaceState:
         return _made(seen, "resuming", words, None, phase="restoring")
     waiting = seen.unschedulable
     if waiting is not None:
-        return _waiting(seen, moment(waiting.get("lastTransitionTime")), waiting, now)
+        return waiting_for_node(seen, moment(waiting.get("lastTransitionTime")), waiting, now)
     since = moment((condition_of(seen.pod, "PodScheduled") or {}).get("lastTransitionTime"))
-    stuck = _stuck(seen)
+    stuck = why_stuck(seen)
     if stuck:
         return _made(
             seen, "resuming", f"The pod does not start: {stuck}", since, phase="restoring",
@@ -194,9 +194,10 @@ def _resuming(seen: Seen, now: datetime) -> WorkspaceState:
     return _made(seen, "resuming", words, since, phase="restoring")
 
 
-def _waiting(
+def waiting_for_node(
     seen: Seen, since: datetime | None, condition: dict[str, Any], now: datetime
 ) -> WorkspaceState:
+    """For which machine, since when and why: `condition` is the pod's, events say what is done."""
     what = f"a node of class {seen.machines}" if seen.machines else "a node with room"
     if seen.accelerator:
         what = f"a {seen.accelerator}"
@@ -220,7 +221,8 @@ def _waiting(
     )  # fmt: skip
 
 
-def _stuck(seen: Seen) -> str | None:
+def why_stuck(seen: Seen) -> str | None:
+    """Why the pod's containers do not start; None while nothing says so."""
     for container in ((seen.pod or {}).get("status") or {}).get("containerStatuses") or []:
         waiting = (container.get("state") or {}).get("waiting") or {}
         reasons = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName",
@@ -294,4 +296,7 @@ def _iso(time: datetime) -> str:
     return time.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-__all__ = ["SnapshotSeen", "WorkspaceState", "age", "read"]
+__all__ = [
+    "SIGN_OF_RESTORE", "SnapshotSeen", "WorkspaceState", "age", "read", "waiting_for_node",
+    "why_stuck",
+]  # fmt: skip

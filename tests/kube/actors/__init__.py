@@ -2,9 +2,11 @@
 
 Each follows objects through the API as its original does, so it plays on the fake server and on a
 real one alike: controller.py (Kubeflow's), addon.py (GKE's snapshot addon, webhook included),
-gke.py (Pod Snapshots), nodes.py (scheduler and kubelet), platform.py (all of them together).
+gke.py (Pod Snapshots), nodes.py (scheduler and kubelet), makers.py (Deployments and the like),
+platform.py and self_managed.py (all that there are with and without Workspaces).
 """
 
 from .platform import Platform
+from .self_managed import SelfManaged
 
-__all__ = ["Platform"]
+__all__ = ["Platform", "SelfManaged"]

@@ -1,8 +1,8 @@
 """GKE Pod Snapshots: a trigger becomes a PodSnapshot, step by step.
 
 `outcome`: "ok", "failed" (the trigger says so), "hang" (nothing more happens), "lost" (the trigger
-is complete, the snapshot never becomes ready). `pace`: seconds between two steps. `wedged`: the
-finalizer of a deleted snapshot is not taken away.
+is complete, the snapshot never becomes ready), "not stored" (complete, and then it fails). `pace`:
+seconds between two steps. `wedged`: the finalizer of a deleted snapshot is not taken away.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import uuid
 from typing import Any
 
 from ..admin import SNAPSHOT
-from .controller import condition
+from .controller import PODS, WORKSPACE_LABEL, condition
 from .following import Actor
-from .nodes import SNAPSHOTS, now
+from .nodes import SNAPSHOTS, distilled, now
 
 Json = dict[str, Any]
 TRIGGERS = f"{SNAPSHOT} podsnapshotmanualtriggers"
+POLICIES = f"{SNAPSHOT} podsnapshotpolicies"
 FINALIZER = "podsnapshot.gke.io/podsnapshot-finalizer"
 TRIGGERED_BY = "gke-pod-snapshot-triggered-by"
 
@@ -32,6 +33,17 @@ class PodSnapshots(Actor):
         self.wedged = False
         self.name_as_text = False
         """`snapshotCreated` as the reference types it, a string; else as it is seen, an object."""
+
+    def policy_of(self, pod: Json) -> str | None:
+        """The name of one that lets the pod be snapshotted by a manual trigger."""
+        labels = pod["metadata"].get("labels") or {}
+        for policy in self.admin.list(self.path(POLICIES)):
+            wanted = policy["spec"]["selector"].get("matchLabels") or {}
+            if policy["spec"]["triggerConfig"]["type"] == "manual" and wanted.items() <= (
+                labels.items()
+            ):
+                return str(policy["metadata"]["name"])
+        return None
 
     def reconcile(self) -> None:
         snapshots = self.admin.list(self.path(SNAPSHOTS))
@@ -54,6 +66,10 @@ class PodSnapshots(Actor):
                 self._trigger(trigger, name, mine)
             elif mine and self.outcome == "ok":
                 self._go_on(mine[0])
+            elif mine and self.outcome == "not stored":
+                failed = ("False", "Failed", self.message)
+                if not condition(mine[0], "StorageReplicated"):
+                    self._set(SNAPSHOTS, mine[0], "StorageReplicated", *failed)
 
     # -- what takes the snapshots: here nothing, for a real one see tests/e2e_pod ----------------
 
@@ -75,6 +91,16 @@ class PodSnapshots(Actor):
                 self._set(TRIGGERS, trigger, "Triggered", "Unknown", "InProgress", "")
             return
         if not mine:
+            pod = self.admin.find(self.path(PODS), trigger["spec"]["targetPod"])
+            policy = self.policy_of(pod) if pod else None
+            if pod is None:
+                why = f"pod {trigger['spec']['targetPod']} not found"
+                self._set(TRIGGERS, trigger, "Triggered", "False", "Failed", why)
+                return
+            if policy is None and WORKSPACE_LABEL not in (pod["metadata"].get("labels") or {}):
+                why = "no PodSnapshotPolicy with a manual trigger selects the pod"
+                self._set(TRIGGERS, trigger, "Triggered", "False", "Failed", why)
+                return
             self.admin.create(
                 self.path(SNAPSHOTS),
                 {
@@ -86,10 +112,11 @@ class PodSnapshots(Actor):
                         "annotations": {
                             "podsnapshot.gke.io/origin-pod": trigger["spec"]["targetPod"],
                             "uid": trigger["metadata"]["uid"],
+                            "spec": distilled(pod),
                         },
                         "finalizers": [FINALIZER],
                     },
-                    "spec": {"policyName": "policy"},
+                    "spec": {"policyName": policy or "policy"},
                 },
             )
             self.again(self.pace)

@@ -7,6 +7,7 @@ is being added), "failed" (none can be), "" (nothing). `restores`: how a pod wit
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import datetime, timezone
 from typing import Any
@@ -25,6 +26,13 @@ def now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def distilled(pod: Json) -> str:
+    """What of a pod a snapshot of it fits only if the next one has it, too."""
+    keys = ("name", "image", "command", "args")
+    found = [{key: one.get(key) for key in keys} for one in pod["spec"]["containers"]]
+    return json.dumps(found, sort_keys=True)
+
+
 class Nodes(Actor):
     follows = (PODS,)
 
@@ -34,8 +42,11 @@ class Nodes(Actor):
         self.capacity = True
         self.scaling = "up"
         self.restores = "restored"
+        self.says = True
+        """False: it is not said yet whether a pod was restored."""
         self.starts = True
         """False: containers do not become ready."""
+        self._said: set[str] = set()
         self.lets_go = True
         """False: a deleted pod stays, terminating."""
 
@@ -120,26 +131,32 @@ class Nodes(Actor):
         gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
         ready = all(condition(pod, gate).get("status") == "True" for gate in gates)
         status = "True" if ready else "False"
-        first = condition(pod, "ContainersReady").get("status") != "True"
         conditions = [
             {"type": "PodScheduled", "status": "True"},
             {"type": "ContainersReady", "status": "True"},
             {"type": "Ready", "status": status},
         ]
         wanted = (pod["metadata"].get("annotations") or {}).get(PS_NAME)
-        if first and wanted:
+        uid = pod["metadata"]["uid"]
+        say = bool(wanted) and self.says and uid not in self._said
+        if say:
             conditions += self._restore(pod, wanted)
         containers = [{"name": c["name"], "ready": True, "restartCount": 0, "image": "",
                        "imageID": ""} for c in pod["spec"]["containers"]]  # fmt: skip
         self.set_conditions(pod, "Running", *conditions, containerStatuses=containers)
+        if say:
+            self._said.add(uid)
 
     def _restore(self, pod: Json, snapshot: str) -> list[Json]:
         reason = "GKEPodSnapshotting"
         how = self.restores
         try:
-            self.admin.get(self.path(SNAPSHOTS), snapshot)
+            found = self.admin.get(self.path(SNAPSHOTS), snapshot)
         except Answered:
             how = "cold"  # it is gone
+        else:
+            spec = (found["metadata"].get("annotations") or {}).get("spec", distilled(pod))
+            how = how if spec == distilled(pod) else "cold"
         where = f"{self.namespace}/{snapshot}"
         if how == "restored":
             message = f"Successfully restored the pod from PodSnapshot {where}"

@@ -122,7 +122,7 @@ class Registry:
         metadata["uid"] = str(uuid.uuid4())
         metadata["creationTimestamp"] = _now()
         metadata.pop("deletionTimestamp", None)
-        if resource.custom:
+        if resource.counted:
             metadata["generation"] = 1
         if resource.plural == "pods":
             new.setdefault("status", {}).setdefault("phase", "Pending")
@@ -261,7 +261,7 @@ class Registry:
                 new["status"] = old["status"]
         new = self._admitted("UPDATE", resource, sub, namespace, name, user, old, new)
         self._validate(resource, new)
-        if resource.custom and sub != "status":
+        if resource.counted and sub != "status":
             same = all(new.get(k) == old.get(k) for k in {*new, *old} - {"metadata", "status"})
             generation = old["metadata"].get("generation", 1)
             new["metadata"]["generation"] = generation if same else generation + 1

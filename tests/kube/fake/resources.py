@@ -24,6 +24,11 @@ class Resource:
         return self.schema is not None
 
     @property
+    def counted(self) -> bool:
+        """Each change of its spec is counted in `metadata.generation`."""
+        return self.custom or self.group == "apps"
+
+    @property
     def name(self) -> str:
         """`pods`, `workspaces.kubeflow.org`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
@@ -47,6 +52,8 @@ def of_kubernetes() -> list[Resource]:
         Resource("", "v1", "configmaps", "ConfigMap"),
         Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", status=True),
         Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+        Resource("apps", "v1", "deployments", "Deployment", status=True),
+        Resource("apps", "v1", "replicasets", "ReplicaSet", status=True),
         Resource("apps", "v1", "statefulsets", "StatefulSet", status=True),
         Resource(*rbac, "roles", "Role"),
         Resource(*rbac, "rolebindings", "RoleBinding"),

@@ -1,0 +1,245 @@
+"""Bring a paused pod back, once, and find out what came: the same processes, or a fresh start.
+
+Asked by whoever is first, onto the version that was judged; all others join. What comes back is
+restored only if GKE says so and names the snapshot that was wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...errors import GkewsError
+from ..workspaces.pausing import Teller
+from ..workspaces.problems import ClusterError
+from ..workspaces.seen import PS_NAME
+from ..workspaces.state import WorkspaceState, age
+from ..workspaces.words import (
+    MACHINE_TYPE_LABEL,
+    PODS,
+    TRIGGERS,
+    Json,
+    annotations_of,
+    name_of,
+)
+from .attempts import why_not_whole
+from .made_of import differences, made_of
+from .pausing import Pauses, Progress
+from .requesting import TRIES
+from .seen import TargetSeen
+from .state import read
+from .words import MACHINE, PAUSED, uid_of, version_of
+
+#: What a resume without its snapshot is asked for by, on the command line.
+_ANYWAY = "--accept-fresh starts a new pod without its memory; the snapshot is kept."
+
+
+class Resumes(Pauses):
+    """Of one target, through its observer: pause and resume."""
+
+    def request_resume(self, *, accept_fresh: bool = False, again: bool = False) -> str:
+        """Ask for the pod, once: `begun`, or `joined` if it is on its way up already.
+
+        `accept_fresh`: also if its memory will, or may, not come back. `again`: a pod that was to
+        be restored and started fresh is replaced by another.
+
+        Raises GkewsError: not_paused, operation_running, snapshot_not_found,
+        snapshot_incompatible, snapshot_unavailable, forbidden, cluster_unreachable.
+        """
+        lost: ClusterError | None = None
+        for _ in range(TRIES):
+            seen = self.look()
+            state = read(seen, sign=self.observer.sign)
+            if state.state == "resuming":
+                return "begun" if lost is not None else "joined"
+            if state.state == "running":
+                if lost is not None:
+                    return "begun"
+                if not (again and state.provenance == "fresh"):
+                    raise GkewsError("not_paused", state.message, state.hint)
+            elif state.state == "pausing":
+                raise GkewsError(
+                    "operation_running", f"It is still being paused: {state.message}",
+                    "Resume it when it is paused.",
+                )  # fmt: skip
+            elif state.state != "paused":
+                raise GkewsError(state.reason or "no_workspace", state.message, state.hint)
+            usable = self._usable(seen, accept_fresh=accept_fresh)
+            try:
+                if state.state == "running":
+                    self._replace(seen)
+                elif self.target.bare:
+                    self._create(seen, usable=usable)
+                else:
+                    self._scale_up(seen, usable=usable)
+            except ClusterError as error:
+                if error.conflict or error.missing:
+                    continue
+                if error.maybe_done:  # onto one version, or of one name: never a second restore
+                    lost = error
+                    continue
+                raise error.explain() from error
+            return "begun"
+        if lost is not None:
+            raise GkewsError(
+                "cluster_unreachable", f"Whether it starts is not known: {lost.message}",
+                "`jupyter gkews podsnapshot status` will show it. The snapshot is kept.",
+            ) from lost  # fmt: skip
+        raise GkewsError(
+            "operation_running",
+            f"Somebody else keeps changing {self.target.text}: it could not be resumed.",
+            "The snapshot is kept. Try again in a moment.",
+        )
+
+    def _usable(self, seen: TargetSeen, *, accept_fresh: bool) -> bool:
+        """Whether the pod is to be restored from its snapshot. Raises if it cannot be, unless that
+        is accepted."""
+        name = seen.wanted
+        if not name:
+            if accept_fresh:
+                return False
+            raise GkewsError(
+                "snapshot_not_found", f"There is no snapshot of {self.target.text}.",
+                f"Nothing was changed. {_ANYWAY}",
+            )  # fmt: skip
+        if "snapshots" not in seen.hidden:
+            found = seen.snapshot(name)
+            why = f"There is no snapshot {name} any more: it was deleted, or kept too long."
+            why_not = why if found is None else why_not_whole(found)
+            if why_not is not None:
+                if accept_fresh:
+                    return False
+                raise GkewsError("snapshot_not_found", why_not, f"Nothing was changed. {_ANYWAY}")
+        before = seen.made_of
+        changed = [] if before is None else differences(before, made_of(seen.template))
+        if changed and not accept_fresh:
+            raise GkewsError(
+                "snapshot_incompatible",
+                f"{self.target.text} was changed since it was paused, and the snapshot does not "
+                f"fit it: {' '.join(changed)}",
+                f"Nothing was changed. Take that back, or: {_ANYWAY}",
+            )
+        return True  # GKE tries, also where we think that it cannot fit
+
+    def _scale_up(self, seen: TargetSeen, *, usable: bool) -> None:
+        # what the pause has noted goes in the same change: it is not paused any more
+        spec: Json = {"replicas": seen.scale_before}
+        name = seen.wanted if usable else None
+        spec["template"] = {"metadata": {"annotations": {PS_NAME: name}}}
+        annotations = dict.fromkeys(PAUSED)
+        self._cluster.merge(
+            self.target.resource, self.target.namespace, self.target.name,
+            {"metadata": {"resourceVersion": version_of(seen.owner), "annotations": annotations},
+             "spec": spec},
+        )  # fmt: skip
+
+    def _create(self, seen: TargetSeen, *, usable: bool) -> None:
+        manifest = seen.kept.manifest() if seen.kept is not None else None
+        if manifest is None or seen.kept is None:
+            raise GkewsError(
+                "snapshot_not_found",
+                f"The manifest of {self.target.text} is not on the trigger any more.",
+                "Create the pod from your own manifest, with the annotation "
+                f"{PS_NAME}: {seen.wanted}",
+            )
+        if usable:
+            named = manifest["metadata"].setdefault("annotations", {})
+            named[PS_NAME] = seen.kept.snapshot_name
+        self._cluster.create(PODS, manifest, self.target.namespace)
+
+    def _replace(self, seen: TargetSeen) -> None:
+        """A pod that started fresh: GKE's agent may not have been on its node yet."""
+        self._cluster.delete(PODS, self.target.namespace, name_of(seen.pod or {}), uid_of(seen.pod))
+        if not self.target.bare:
+            return
+        uid = uid_of(seen.pod)
+        self.observer.wait(lambda now, _: all(uid_of(one) != uid for one in now.pods), 120.0)
+        self._create(self.look(), usable=True)
+
+    # -- what came ---------------------------------------------------------------------------
+
+    def wait_running(
+        self, seconds: float, progress: Progress | None = None, *, accept_fresh: bool = False
+    ) -> WorkspaceState:
+        """Wait until the pod runs and it is known what it is.
+
+        Raises GkewsError: restore_failed if it was started fresh and that was not accepted, or at
+        the deadline; cancelled if somebody paused it again; cluster_unreachable.
+        """
+        told = Teller(progress)
+        seen = self.look()  # the watches may not know of the request yet
+        begun = version_of(seen.owner)
+
+        def over(now: TargetSeen, state: WorkspaceState) -> bool:
+            if not (_reached(now, begun) if begun else now.pods):
+                return False
+            told(state)
+            return state.state != "resuming"
+
+        state = self.observer.wait(over, seconds)
+        if state is None:
+            state = read(self.look(), sign=self.observer.sign)
+        if state.state in ("resuming", "unknown") or state.reason == "restore_failed":
+            raise GkewsError(
+                state.reason or "restore_failed",
+                f"It does not run after {age(seconds)}: {state.message}",
+                state.hint or "It is still on its way up; nothing was called off.",
+            )
+        if state.state != "running":
+            raise GkewsError(
+                "cancelled", f"Somebody paused it again: {state.message}", "Nothing was lost."
+            )
+        if state.provenance == "restored" and state.reason is None:
+            self._tidy()
+            return state
+        state = self._with_machines(state)
+        if state.provenance == "fresh" and not accept_fresh:
+            raise GkewsError("restore_failed", state.message, state.hint)
+        if state.reason is not None and state.provenance == "restored":
+            raise GkewsError(state.reason, state.message, "The snapshot that was wanted is kept.")
+        return state
+
+    def _with_machines(self, state: WorkspaceState) -> WorkspaceState:
+        """The machine then and now, where both are known: a snapshot fits one series of them."""
+        if state.provenance != "fresh":
+            return state
+        seen = self.look()
+        kept: Json = seen.kept.trigger if seen.kept is not None else seen.owner or {}
+        before = annotations_of(kept).get(MACHINE, "")
+        try:
+            labels = self._labels_of_node(str(seen.spec.get("nodeName") or ""))
+        except ClusterError:
+            return state
+        now = (labels or {}).get(MACHINE_TYPE_LABEL, "")
+        if before and now and before.split("-")[0] != now.split("-")[0]:
+            moved = f"It was paused on a {before} and is on a {now}: snapshots fit one series."
+            return replace(state, message=f"{state.message} {moved}")
+        return state
+
+    def _tidy(self) -> None:
+        """After a restore: requests that are of no more use. What cannot be done stays undone."""
+        try:
+            seen = self.look()
+            for one in seen.attempts:
+                if not one.running and one.pod_uid != uid_of(seen.pod):
+                    self._cluster.delete(
+                        TRIGGERS, self.target.namespace, one.name, uid_of(one.trigger)
+                    )
+            if self.target.kind == "ReplicaSet":  # its template makes later pods only
+                self._cluster.merge(
+                    self.target.resource, self.target.namespace, self.target.name,
+                    {"metadata": {"resourceVersion": version_of(seen.owner)},
+                     "spec": {"template": {"metadata": {"annotations": {PS_NAME: None}}}}},
+                )  # fmt: skip
+        except (ClusterError, GkewsError):
+            return
+
+
+def _reached(now: TargetSeen, version: str) -> bool:
+    have = version_of(now.owner)
+    try:
+        return int(have) >= int(version)
+    except ValueError:
+        return have == version
+
+
+__all__ = ["Resumes"]

@@ -1,0 +1,600 @@
+"""A pod without Workspaces: snapshotted, stopped and brought back through what makes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jupyter_gkews.engines.podsnapshot.resuming import Resumes
+from jupyter_gkews.engines.podsnapshot.words import PAUSED
+from jupyter_gkews.engines.workspaces.state import WorkspaceState
+from jupyter_gkews.errors import GkewsError
+
+from .actors import SelfManaged
+from .actors.nodes import PS_NAME
+from .conftest import Follow
+
+Json = dict[str, Any]
+KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "Pod")
+TRIGGER = "podsnapshotmanualtriggers"
+
+
+def wait_for(pauses: Resumes, state: str, phase: str | None = None) -> WorkspaceState:
+    found = pauses.observer.wait(
+        lambda _, now: now.state == state and (phase is None or now.phase == phase), 20
+    )
+    assert found is not None, pauses.observer.state()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pod_is_stopped_when_its_snapshot_is_whole_and_comes_back_from_it(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind)
+    pauses = follow()
+    before = self_managed.pods()[0]["metadata"]["uid"]
+    told: list[WorkspaceState] = []
+    requested = pauses.request()
+    assert requested.how == "begun"
+    paused = pauses.wait_paused(requested, 20, told.append)
+    assert paused.state == "paused"
+    assert self_managed.pods() == []
+    [snapshot] = self_managed.snapshots()
+    assert paused.snapshot is not None
+    assert (paused.snapshot.name, paused.snapshot.ready) == (snapshot["metadata"]["name"], True)
+    assert paused.snapshot.keeps_until is not None
+    assert "is not in it" in paused.hint
+    assert "snapshotting" in {state.phase for state in told}
+    assert pauses.request_resume() == "begun"
+    running = pauses.wait_running(20)
+    assert (running.state, running.provenance) == ("running", "restored")
+    assert snapshot["metadata"]["name"] in running.message
+    [pod] = self_managed.pods()
+    assert pod["metadata"]["uid"] != before
+    assert pod["metadata"]["annotations"][PS_NAME] == snapshot["metadata"]["name"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_can_be_paused_again_and_then_comes_back_from_the_newer_snapshot(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind)
+    pauses = follow()
+    names = []
+    for _ in range(2):
+        paused = pauses.wait_paused(pauses.request(), 20)
+        assert paused.snapshot is not None
+        names.append(paused.snapshot.name)
+        pauses.request_resume()
+        assert names[-1] in pauses.wait_running(20).message
+    assert names[0] != names[1]
+    assert self_managed.triggers() == []
+    if kind != "Pod":
+        owner = self_managed.get(kind)
+        assert not set(PAUSED) & set(owner["metadata"].get("annotations") or {})
+
+
+# -- until the snapshot is whole, nothing is stopped ---------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+@pytest.mark.parametrize("outcome", ["failed", "not stored"])
+def test_a_snapshot_that_fails_leaves_the_pod_running_and_is_told_in_the_words_of_gke(
+    outcome: str, kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = outcome
+    self_managed.create(kind)
+    pauses = follow()
+    [pod] = self_managed.pods()
+    with pytest.raises(GkewsError, match="Error 403: Forbidden") as failed:
+        pauses.wait_paused(pauses.request(), 20)
+    assert failed.value.reason == "snapshot_failed"
+    assert failed.value.hint == "The pod runs on, nothing was lost."
+    assert [one["metadata"]["uid"] for one in self_managed.pods()] == [pod["metadata"]["uid"]]
+    told = wait_for(pauses, "running")
+    assert "The last snapshot failed" in told.message
+    assert told.reason == "snapshot_failed"
+    self_managed.gke.outcome = "ok"
+    assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+
+
+@pytest.mark.parametrize("outcome", ["hang", "lost"])
+def test_a_snapshot_that_hangs_is_called_off_at_the_deadline_and_the_next_one_works(
+    outcome: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = outcome
+    self_managed.create("Deployment")
+    pauses = follow()
+    with pytest.raises(GkewsError, match="No end of the snapshot") as failed:
+        pauses.wait_paused(pauses.request(), 0.5)
+    assert failed.value.reason == "snapshot_failed"
+    assert "called off. The pod runs on" in failed.value.hint
+    assert self_managed.triggers() == []
+    assert len(self_managed.pods()) == 1
+    self_managed.gke.outcome = "ok"
+    assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+
+
+def test_a_hanging_snapshot_is_left_if_that_is_wanted(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Pod")
+    pauses = follow()
+    with pytest.raises(GkewsError, match="No end of the snapshot") as failed:
+        pauses.wait_paused(pauses.request(), 0.3, abort=False)
+    assert failed.value.hint == "It is not called off. The pod runs on."
+    assert len(self_managed.triggers()) == 1
+    assert wait_for(pauses, "pausing").phase == "snapshotting"
+
+
+def test_a_snapshot_of_another_pod_is_not_taken_for_ours(
+    follow: Follow, self_managed: SelfManaged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    self_managed.gke.outcome = "hang"
+    requested = pauses.request()
+    [trigger] = self_managed.triggers()
+    policy = {"policyName": "gkews-deployment-lab"}
+    other = self_managed.admin.create(
+        self_managed.path("podsnapshots"),
+        {"apiVersion": "podsnapshot.gke.io/v1", "kind": "PodSnapshot",
+         "metadata": {"name": "other",
+                      "annotations": {"podsnapshot.gke.io/origin-pod": "somebody-else"}},
+         "spec": policy},
+    )  # fmt: skip
+    ready = [{"type": "Ready", "status": "True", "reason": "AllSnapshotsAvailable"}]
+    name = other["metadata"]["name"]
+    self_managed.admin.merge(
+        self_managed.path("podsnapshots"), name, {"status": {"conditions": ready}}, "status"
+    )
+    done = [{"type": "Triggered", "status": "True", "reason": "Complete"}]
+    status = {"conditions": done, "snapshotCreated": {"name": name}}
+    self_managed.admin.merge(
+        self_managed.path(TRIGGER), trigger["metadata"]["name"], {"status": status}, "status"
+    )
+    with pytest.raises(GkewsError, match="No end of the snapshot"):
+        pauses.wait_paused(requested, 0.5)
+    assert len(self_managed.pods()) == 1
+
+
+def test_the_name_of_the_snapshot_may_be_a_text(follow: Follow, self_managed: SelfManaged) -> None:
+    self_managed.gke.name_as_text = True
+    self_managed.create("Pod")
+    pauses = follow()
+    assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+
+
+def test_a_deployment_that_is_scaled_out_meanwhile_is_not_stopped(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.pace = 0.3
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 2}})
+    with pytest.raises(GkewsError, match="was scaled to 2"):
+        pauses.wait_paused(requested, 20)
+    assert self_managed.get("Deployment")["spec"]["replicas"] == 2
+
+
+def test_a_pod_that_is_replaced_meanwhile_is_not_taken_for_the_one_of_the_snapshot(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.pace = 0.5
+    self_managed.create("StatefulSet")
+    pauses = follow()
+    requested = pauses.request()
+    self_managed.admin.delete(self_managed.path("Pod"), "lab-0")
+    with pytest.raises(GkewsError, match=r"was (replaced by another|deleted by somebody) while"):
+        pauses.wait_paused(requested, 20)
+    assert self_managed.get("StatefulSet")["spec"]["replicas"] == 1
+
+
+def test_somebody_who_scales_to_zero_meanwhile_is_not_told_as_a_pause(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 0}})
+    with pytest.raises(GkewsError, match=r"Somebody scaled .* to 0 while its snapshot"):
+        pauses.wait_paused(requested, 20)
+
+
+# -- one at a time -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_many_who_ask_at_once_begin_one_snapshot_and_all_see_its_end(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.pace = 0.3
+    self_managed.create(kind)
+    many = [follow() for _ in range(5)]
+    found: list[tuple[str, str]] = []
+
+    def ask(pauses: Resumes) -> None:
+        requested = pauses.request()
+        found.append((requested.how, pauses.wait_paused(requested, 20).state))
+
+    _at_once([lambda p=p: ask(p) for p in many])  # type: ignore[misc]
+    assert sorted(found) == [("begun", "paused")] + [("joined", "paused")] * 4
+    assert len(self_managed.snapshots()) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_who_resume_at_once_begin_one_restore(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind)
+    many = [follow() for _ in range(5)]
+    many[0].wait_paused(many[0].request(), 20)
+    self_managed.nodes.starts = False
+    found: list[str] = []
+    _at_once([lambda p=p: found.append(p.request_resume()) for p in many])  # type: ignore[misc]
+    assert sorted(found) == ["begun"] + ["joined"] * 4
+    self_managed.nodes.starts = True
+    self_managed.poke()
+    assert many[1].wait_running(20).provenance == "restored"
+    assert len(self_managed.pods()) == 1
+
+
+def test_a_snapshot_that_somebody_else_has_taken_is_not_disturbed(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Deployment")
+    pauses = follow()
+    [pod] = self_managed.pods()
+    self_managed.admin.create(
+        self_managed.path(TRIGGER),
+        {"apiVersion": "podsnapshot.gke.io/v1", "kind": "PodSnapshotManualTrigger",
+         "metadata": {"name": "theirs"}, "spec": {"targetPod": pod["metadata"]["name"]}},
+    )  # fmt: skip
+    with pytest.raises(GkewsError, match="trigger theirs") as refused:
+        pauses.request()
+    assert refused.value.reason == "operation_running"
+    assert len(self_managed.triggers()) == 1
+
+
+def test_what_is_paused_is_not_paused_again_and_what_runs_not_resumed(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    with pytest.raises(GkewsError) as refused:
+        pauses.request_resume()
+    assert refused.value.reason == "not_paused"
+    pauses.wait_paused(pauses.request(), 20)
+    with pytest.raises(GkewsError) as refused:
+        pauses.request()
+    assert refused.value.reason == "already_paused"
+
+
+def _at_once(works: list[Callable[[], object]]) -> None:
+    failures: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+# -- call off ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_a_pause_that_is_called_off_leaves_the_pod_and_who_waits_is_told(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create(kind)
+    pauses, other = follow(), follow()
+    requested = pauses.request()
+    wait_for(pauses, "pausing")
+    done = other.abort()
+    assert (done.how, done.message) == (
+        "aborted", "The pause was called off. The pod runs on, nothing was lost."
+    )  # fmt: skip
+    with pytest.raises(GkewsError) as over:
+        pauses.wait_paused(requested, 20)
+    assert over.value.reason == "cancelled"
+    assert other.abort().how == "nothing"
+    assert len(self_managed.pods()) == 1
+
+
+def test_a_whole_snapshot_is_called_off_before_the_stop(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    found = pauses.observer.wait(lambda seen, _: bool(seen.attempt and seen.attempt.whole), 20)
+    assert found is not None
+    assert "whole, but the pod was not stopped" in found.message
+    assert pauses.abort().how == "aborted"
+    with pytest.raises(GkewsError) as over:
+        pauses.wait_paused(requested, 20)
+    assert over.value.reason == "cancelled"
+    assert len(self_managed.pods()) == 1
+
+
+def test_a_whole_snapshot_whose_pod_was_never_stopped_is_not_used_for_the_next_pause(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Pod")
+    pauses = follow()
+    pauses.request()  # and its process was killed
+    assert pauses.observer.wait(lambda seen, _: bool(seen.attempt and seen.attempt.whole), 20)
+    requested = pauses.request()
+    assert requested.how == "begun"
+    paused = pauses.wait_paused(requested, 20)
+    old, new = sorted(self_managed.snapshots(), key=lambda s: int(s["metadata"]["generation"]))
+    assert paused.snapshot is not None
+    assert len({old["metadata"]["name"], new["metadata"]["name"]}) == 2
+    trigger = self_managed.admin.get(self_managed.path(TRIGGER), requested.trigger)
+    assert paused.snapshot.name == trigger["status"]["snapshotCreated"]["name"]
+    pauses.request_resume()
+    assert paused.snapshot.name in pauses.wait_running(20).message
+
+
+def test_a_request_that_the_cluster_does_not_let_go_of_is_told(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    held = {"metadata": {"finalizers": ["podsnapshot.gke.io/wedged"]}}
+    self_managed.admin.merge(self_managed.path(TRIGGER), requested.trigger, held)
+    done = pauses.abort(0.3)
+    assert "has not let go of the request yet" in done.message
+    with pytest.raises(GkewsError, match=r"podsnapshot\.gke\.io/wedged") as refused:
+        pauses.request()
+    assert refused.value.reason == "operation_running"
+    assert len(self_managed.pods()) == 1
+
+
+def test_a_bare_pod_that_is_called_off_in_the_middle_of_its_stop_is_brought_back(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.nodes.lets_go = False
+    self_managed.create("Pod")
+    pauses = follow()
+    requested = pauses.request()
+    called_off = threading.Thread(
+        target=lambda: (
+            pauses.observer.wait(lambda seen, _: seen.terminating, 20),
+            self_managed.admin.delete(self_managed.path(TRIGGER), requested.trigger),
+            setattr(self_managed.nodes, "lets_go", True),
+            self_managed.poke(),
+        )
+    )
+    called_off.start()
+    with pytest.raises(GkewsError, match="called off while the pod was being stopped") as over:
+        pauses.wait_paused(requested, 20)
+    called_off.join()
+    assert "brought back" in over.value.hint
+    assert wait_for(pauses, "running").provenance == "restored"
+
+
+# -- what comes back -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["cold", "fallback", "failed"])
+def test_a_cold_start_is_told_as_fresh_and_its_snapshot_kept(
+    how: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow(sign_s=0.5)
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.restores = how
+    pauses.request_resume()
+    with pytest.raises(GkewsError, match="it was started anew") as fresh:
+        pauses.wait_running(20)
+    assert fresh.value.reason == "restore_failed"
+    assert "The snapshot is kept" in fresh.value.hint
+    said = {"fallback": "falling back to a cold start", "failed": "incompatible FeatureSet"}
+    assert said.get(how, "nothing says that it was restored") in fresh.value.message
+    assert pauses.observer.state().provenance == "fresh"
+    assert len(self_managed.snapshots()) == 1
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Pod"])
+def test_a_restore_that_was_not_tried_is_tried_again_with_another_pod(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind)
+    pauses = follow(sign_s=0.5)
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.restores = "cold"
+    pauses.request_resume()
+    assert pauses.wait_running(20, accept_fresh=True).provenance == "fresh"
+    self_managed.nodes.restores = "restored"
+    with pytest.raises(GkewsError, match="started anew") as refused:
+        pauses.request_resume()
+    assert refused.value.reason == "not_paused"
+    assert pauses.request_resume(again=True) == "begun"
+    assert pauses.wait_running(20).provenance == "restored"
+
+
+def test_a_pod_is_neither_restored_nor_fresh_before_that_is_said(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("StatefulSet")
+    pauses = follow()
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.says = False
+    pauses.request_resume()
+    state = wait_for(pauses, "resuming", "verifying")
+    assert state.provenance is None
+    self_managed.nodes.says = True
+    self_managed.poke()
+    assert pauses.wait_running(20).provenance == "restored"
+
+
+def test_a_restore_from_another_snapshot_is_no_restore_from_ours(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.says = False
+    pauses.request_resume()
+    wait_for(pauses, "resuming", "verifying")
+    [pod] = self_managed.pods()
+    other = "00000000-1111-2222-3333-444444444444"
+    told = {"type": "PodRestored", "status": "True", "reason": "Restored",
+            "message": f"restored the pod from PodSnapshot default/{other}"}  # fmt: skip
+    conditions = [*pod["status"]["conditions"], told]
+    self_managed.admin.merge(
+        self_managed.path("Pod"), pod["metadata"]["name"], {"status": {"conditions": conditions}},
+        "status",
+    )  # fmt: skip
+    with pytest.raises(GkewsError, match=f"restored from {other}, not from") as wrong:
+        pauses.wait_running(20)
+    assert wrong.value.reason == "snapshot_incompatible"
+
+
+def test_waiting_for_a_node_is_told_and_ends_in_one_restore(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Pod")
+    pauses = follow()
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.capacity = False
+    pauses.request_resume()
+    waiting = pauses.observer.wait(lambda _, now: "one is being added" in now.message, 20)
+    assert waiting is not None
+    assert waiting.phase == "waiting_for_capacity"
+    with pytest.raises(GkewsError, match="Waiting for a node") as late:
+        pauses.wait_running(0.2)
+    assert late.value.reason == "restore_failed"
+    assert pauses.request_resume() == "joined"
+    self_managed.nodes.capacity = True
+    self_managed.poke()
+    assert pauses.wait_running(20).provenance == "restored"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_a_snapshot_that_is_gone_is_told_before_anything_is_started(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind)
+    pauses = follow()
+    paused = pauses.wait_paused(pauses.request(), 20)
+    assert paused.snapshot is not None
+    self_managed.admin.delete(self_managed.path("podsnapshots"), paused.snapshot.name)
+    state = wait_for(pauses, "paused")
+    gone = pauses.observer.wait(lambda _, now: now.reason == "snapshot_not_found", 20)
+    assert gone is not None, state
+    with pytest.raises(GkewsError) as refused:
+        pauses.request_resume()
+    assert refused.value.reason == "snapshot_not_found"
+    assert "--accept-fresh" in refused.value.hint
+    assert self_managed.pods() == []
+    assert pauses.request_resume(accept_fresh=True) == "begun"
+    running = pauses.wait_running(20, accept_fresh=True)
+    assert (running.state, running.provenance) == ("running", None)
+    [pod] = self_managed.pods()
+    assert PS_NAME not in (pod["metadata"].get("annotations") or {})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"containers": [{"name": "lab", "image": "jupyterlab:2"}]}, "image of container lab was"),
+        ({"containers": [{"name": "lab", "image": "jupyterlab:1", "args": ["--x"]}]}, "args of"),
+        ({"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, "The GPU was"),
+        ({"nodeSelector": {"cloud.google.com/machine-family": "n2"}}, "series of machines was"),
+        ({"runtimeClassName": "runc"}, "runtime class was gvisor and is runc"),
+    ],
+)
+def test_a_deployment_that_was_changed_while_paused_is_told_before_anything_is_started(
+    change: Json, said: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow(sign_s=0.5)
+    pauses.wait_paused(pauses.request(), 20)
+    template = {"spec": {"template": {"spec": change}}}
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", template)
+    with pytest.raises(GkewsError, match=said) as refused:
+        pauses.request_resume()
+    assert refused.value.reason == "snapshot_incompatible"
+    assert self_managed.get("Deployment")["spec"]["replicas"] == 0
+
+
+def test_with_another_image_the_pod_is_fresh_although_gke_says_nothing(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow(sign_s=0.5)
+    pauses.wait_paused(pauses.request(), 20)
+    change = {"containers": [{"name": "lab", "image": "jupyterlab:2"}]}
+    template = {"spec": {"template": {"spec": change}}}
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", template)
+    pauses.request_resume(accept_fresh=True)
+    assert pauses.wait_running(20, accept_fresh=True).provenance == "fresh"
+
+
+def test_who_scales_it_up_by_hand_gets_the_snapshot_too(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 1}})
+    assert wait_for(pauses, "running").provenance == "restored"
+
+
+def test_what_was_scaled_to_zero_by_hand_is_not_told_as_paused_with_a_snapshot(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 0}})
+    state = wait_for(pauses, "paused")
+    assert state.stateless
+    assert "there is no snapshot" in state.message
+    with pytest.raises(GkewsError) as refused:
+        pauses.request_resume()
+    assert refused.value.reason == "snapshot_not_found"
+    pauses.request_resume(accept_fresh=True)
+    assert pauses.wait_running(20, accept_fresh=True).state == "running"
+
+
+def test_the_manifest_of_a_bare_pod_comes_back_as_it_was(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    env = [{"name": "GREETING", "value": "안녕"}]
+    containers = [{"name": "lab", "image": "jupyterlab:1", "env": env, "args": ["lab", "--x=1"]}]
+    self_managed.create("Pod", containers=containers, terminationGracePeriodSeconds=5)
+    pauses = follow()
+    [before] = self_managed.pods()
+    pauses.wait_paused(pauses.request(), 20)
+    pauses.request_resume()
+    pauses.wait_running(20)
+    [after] = self_managed.pods()
+    for one in (before, after):
+        one["spec"].pop("nodeName")
+        one["spec"].pop("volumes", None)
+        for container in one["spec"]["containers"]:
+            container.pop("volumeMounts", None)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["labels"] == before["metadata"]["labels"]

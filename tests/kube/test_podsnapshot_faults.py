@@ -1,0 +1,419 @@
+"""Pausing a pod without Workspaces while its cluster misbehaves, or does not allow it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
+from jupyter_gkews.engines.podsnapshot.resuming import Resumes
+from jupyter_gkews.engines.podsnapshot.rights import NEEDS
+from jupyter_gkews.engines.podsnapshot.targets import Target, find_target, parse_target
+from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
+from jupyter_gkews.errors import GkewsError
+
+from .actors import SelfManaged
+from .admin import RBAC, Admin
+from .conftest import QUICK, Follow, admin_of, in_pod
+from .fake import FakeCluster
+
+Json = dict[str, Any]
+TRIGGER = "podsnapshotmanualtriggers"
+MANIFEST = Path(__file__).parents[2] / "deploy" / "podsnapshot-clusterrole.yaml"
+
+
+# -- answers that are lost, slow, or refused -----------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["reset", "reset_after"])
+def test_a_lost_answer_to_the_request_begins_one_snapshot_all_the_same(
+    kind: str, follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    fault = fake.faults.add(kind, method="POST", path=TRIGGER, times=1)
+    requested = pauses.request()
+    assert fault.met == 1
+    assert requested.how == "begun"
+    assert pauses.wait_paused(requested, 20).state == "paused"
+    assert len(self_managed.snapshots()) == 1
+
+
+@pytest.mark.parametrize("fault", ["reset", "reset_after"])
+@pytest.mark.parametrize(
+    ("kind", "method", "path"),
+    [("StatefulSet", "PATCH", "/statefulsets/lab"), ("Pod", "DELETE", "/pods/lab")],
+)
+def test_a_lost_answer_to_the_stop_stops_it_once(
+    kind: str, method: str, path: str, fault: str, follow: Follow, self_managed: SelfManaged,
+    fake: FakeCluster,
+) -> None:  # fmt: skip
+    self_managed.create(kind)
+    pauses = follow()
+    met = fake.faults.add(fault, method=method, path=path, times=1)
+    assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+    assert met.met == 1
+    pauses.request_resume()
+    assert pauses.wait_running(20).provenance == "restored"
+
+
+@pytest.mark.parametrize("fault", ["reset", "reset_after"])
+@pytest.mark.parametrize(
+    ("kind", "method", "path"),
+    [("Deployment", "PATCH", "/deployments/lab"), ("Pod", "POST", "/pods$")],
+)
+def test_a_lost_answer_to_the_resume_starts_one_pod(
+    kind: str, method: str, path: str, fault: str, follow: Follow, self_managed: SelfManaged,
+    fake: FakeCluster,
+) -> None:  # fmt: skip
+    self_managed.create(kind)
+    pauses = follow()
+    pauses.wait_paused(pauses.request(), 20)
+    met = fake.faults.add(fault, method=method, path=path, times=1)
+    assert pauses.request_resume() == "begun"
+    assert met.met >= 1
+    assert pauses.wait_running(20).provenance == "restored"
+    assert len(self_managed.pods()) == 1
+
+
+def test_others_who_write_to_the_deployment_do_not_stop_a_pause(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    conflict = fake.faults.refuse(
+        409, "Conflict", "the object has been modified", method="PATCH", path="/deployments/lab",
+        times=3,
+    )  # fmt: skip
+    assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+    assert conflict.met == 3
+
+
+def test_a_pause_goes_on_when_the_cluster_was_away(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    fake.stop()
+    fake.start()
+    self_managed.gke.outcome = "ok"
+    self_managed.poke()
+    assert pauses.wait_paused(requested, 30).state == "paused"
+
+
+def test_a_forgotten_place_in_the_history_is_listed_anew(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    fake.store.compact()
+    fake.cut_connections()
+    self_managed.gke.outcome = "ok"
+    self_managed.poke()
+    assert pauses.wait_paused(requested, 30).state == "paused"
+
+
+def test_a_slow_cluster_is_waited_for(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.create("Pod")
+    pauses = follow()
+    slow = fake.faults.add("slow", path="podsnapshot|/pods", seconds=0.05)
+    assert pauses.wait_paused(pauses.request(), 60).state == "paused"
+    fake.faults.lift(slow)
+
+
+def test_the_rules_of_the_cluster_that_refuse_a_request_are_told(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    said = "ValidatingAdmissionPolicy 'no-snapshots' denied request"
+    fake.faults.refuse(403, "Forbidden", said, method="POST", path=TRIGGER)
+    with pytest.raises(GkewsError, match="no-snapshots") as refused:
+        pauses.request()
+    assert refused.value.reason == "forbidden"
+    assert len(self_managed.pods()) == 1
+
+
+def test_a_stop_that_is_refused_leaves_the_pod_and_says_what_there_is(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    fake.faults.refuse(
+        403, "Forbidden", "admission webhook said no", method="PATCH", path="/deployments/lab$"
+    )
+    with pytest.raises(GkewsError, match="snapshot is whole, but the pod could not be") as refused:
+        pauses.wait_paused(pauses.request(), 20)
+    assert refused.value.hint == "The pod runs on, nothing was lost."
+    assert self_managed.get("Deployment")["spec"]["replicas"] == 1
+
+
+def test_a_cluster_that_does_not_answer_at_the_deadline_is_told_and_nothing_called_off(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.gke.outcome = "hang"
+    self_managed.create("Pod")
+    pauses = follow()
+    requested = pauses.request()
+    away_now = fake.faults.add("reset")
+    with pytest.raises(GkewsError, match="does not answer") as away:
+        pauses.wait_paused(requested, 0.3)
+    assert away.value.reason == "cluster_unreachable"
+    assert "The pod runs on" in away.value.hint
+    fake.faults.lift(away_now)
+    assert len(self_managed.triggers()) == 1
+
+
+# -- what keeps a pause from being asked for -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "said"),
+    [
+        ("Deployment", {"replicas": 2}, "has 2 pods; only a single one can be paused"),
+        ("Pod", {"runtimeClassName": None}, "does not run in gVisor"),
+        ("Pod", {"containers": [{"name": "lab", "image": "i", "resources": {"limits": {
+            "google.com/tpu": "4"}}}]}, "with a TPU cannot be snapshotted"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_paused_is_refused_before_anything_is_asked_for(
+    kind: str, spec: Json, said: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind, **spec)
+    pauses = follow()
+    with pytest.raises(GkewsError, match=said) as refused:
+        pauses.request()
+    assert refused.value.reason == "snapshot_unavailable"
+    assert self_managed.triggers() == []
+    assert self_managed.admin.list(self_managed.path("podsnapshotpolicies")) == []
+
+
+def test_a_deployment_whose_image_was_changed_but_not_rolled_out_is_not_paused(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("StatefulSet", updateStrategy={"type": "OnDelete"})
+    pauses = follow()
+    change = {"containers": [{"name": "lab", "image": "jupyterlab:2"}]}
+    template = {"spec": {"template": {"spec": change}}}
+    self_managed.admin.merge(self_managed.path("StatefulSet"), "lab", template)
+    revision = self_managed.pods()[0]["metadata"]["labels"]["controller-revision-hash"]
+    _eventually(lambda: self_managed.get("StatefulSet")["status"]["updateRevision"] != revision)
+    with pytest.raises(GkewsError, match="was changed since its pod started") as refused:
+        pauses.request()
+    assert "jupyterlab:1 and is jupyterlab:2" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"triggerConfig": {"type": "manual", "postCheckpoint": "stop"}}, "stops the pod as soon"),
+        ({"triggerConfig": {"type": "workload"}}, "for snapshots of type workload"),
+        ({"triggerConfig": {"type": "manual"}, "snapshotScope": "rootfs-only"}, "keeps only files"),
+    ],
+)
+def test_a_policy_that_will_not_do_is_told(
+    spec: Json, said: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    _policy(self_managed, **spec)
+    with pytest.raises(GkewsError, match=said) as refused:
+        pauses.request()
+    assert refused.value.reason == "snapshot_unavailable"
+    assert self_managed.triggers() == []
+
+
+def test_the_policy_that_there_is_is_used_and_none_made(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    _policy(self_managed, triggerConfig={"type": "manual"},
+            retentionConfig={"lastAccessTimeout": "30d"})  # fmt: skip
+    paused = pauses.wait_paused(pauses.request(), 20)
+    [policy] = self_managed.admin.list(self_managed.path("podsnapshotpolicies"))
+    assert policy["metadata"]["name"] == "theirs"
+    assert paused.snapshot is not None
+    assert paused.snapshot.created is not None
+    assert paused.snapshot.keeps_until is not None
+    assert paused.snapshot.keeps_until > paused.snapshot.created
+
+
+def test_several_storage_configs_have_to_be_chosen_from(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    spec = {"snapshotStorageConfig": {"gcs": {"bucket": "other"}}}
+    self_managed.admin.create(
+        "apis/podsnapshot.gke.io/v1/podsnapshotstorageconfigs",
+        {"apiVersion": "podsnapshot.gke.io/v1", "kind": "PodSnapshotStorageConfig",
+         "metadata": {"name": "other"}, "spec": spec},
+    )  # fmt: skip
+    self_managed.create("Deployment")
+    with pytest.raises(GkewsError, match="--storage-config one of buckets, other"):
+        follow().request()
+    chosen = follow(storage="other", keep="12h")
+    assert chosen.wait_paused(chosen.request(), 20).state == "paused"
+    [policy] = self_managed.admin.list(self_managed.path("podsnapshotpolicies"))
+    assert policy["spec"]["storageConfigName"] == "other"
+    assert policy["spec"]["retentionConfig"] == {"lastAccessTimeout": "12h"}
+    assert policy["spec"]["triggerConfig"] == {"type": "manual", "postCheckpoint": "resume"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ({"apiVersion": "batch/v1", "kind": "Job", "name": "train"}, "is kept by Job train"),
+        ({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d"}, "is kept by DaemonSet d"),
+    ],
+)
+def test_a_pod_that_something_else_makes_anew_is_refused(
+    reference: Json, said: str, asked: Asked, self_managed: SelfManaged
+) -> None:
+    owners = [{**reference, "uid": "1", "controller": True}]
+    pod = {"metadata": {"name": "p", "ownerReferences": owners}, "spec": self_managed.pod_spec}
+    self_managed.admin.create(self_managed.path("Pod"), pod)
+    with pytest.raises(GkewsError, match=said) as refused:
+        find_target(asked, *parse_target("default/p"))
+    assert refused.value.reason == "snapshot_unavailable"
+
+
+def test_a_stateful_set_that_something_scales_back_is_refused(
+    asked: Asked, self_managed: SelfManaged
+) -> None:
+    self_managed.create("StatefulSet")
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": "nb", "uid": "1",
+             "controller": True}  # fmt: skip
+    reference = {"metadata": {"ownerReferences": [owner]}}
+    self_managed.admin.merge(self_managed.path("StatefulSet"), "lab", reference)
+    with pytest.raises(GkewsError, match="is kept by Notebook nb"):
+        find_target(asked, *parse_target("default/lab"))
+
+
+def test_a_pod_of_a_workspace_is_left_to_the_workspace(
+    asked: Asked, self_managed: SelfManaged
+) -> None:
+    labels = {"notebooks.kubeflow.org/workspace-name": "ws"}
+    pod = {"metadata": {"name": "p", "labels": labels}, "spec": self_managed.pod_spec}
+    self_managed.admin.create(self_managed.path("Pod"), pod)
+    with pytest.raises(GkewsError, match="belongs to the workspace ws") as refused:
+        find_target(asked, *parse_target("default/p"))
+    assert "workspace pause default/ws" in refused.value.hint
+
+
+def test_a_name_of_several_has_to_be_made_clear(asked: Asked, self_managed: SelfManaged) -> None:
+    self_managed.create("StatefulSet")
+    _eventually(lambda: len(self_managed.pods()) == 1)
+    self_managed.create("Deployment")
+    with pytest.raises(GkewsError, match="the name of several") as refused:
+        find_target(asked, *parse_target("default/lab"))
+    assert "default/deployment/lab" in refused.value.hint
+    assert find_target(asked, *parse_target("default/sts/lab")).kind == "StatefulSet"
+    assert find_target(asked, *parse_target("default/pod/lab-0")).id == "StatefulSet/lab"
+
+
+# -- rights --------------------------------------------------------------------------------------
+
+
+def test_the_roles_have_the_verbs_that_are_needed_and_no_others() -> None:
+    granted = {
+        (verb, group, resource)
+        for manifest in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8"))
+        for rule in manifest["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    needed = {
+        (verb, need.resource.group, need.resource.plural) for need in NEEDS for verb in need.verbs
+    }
+    assert granted == needed
+
+
+def bind(admin: Admin, namespace: str, account: str) -> None:
+    """As the comment in the manifest says."""
+    for manifest in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")):
+        name = manifest["metadata"]["name"]
+        if admin.find(f"{RBAC}/clusterroles", name) is None:
+            admin.create(f"{RBAC}/clusterroles", manifest)
+        body = {
+            "metadata": {"name": f"{name}-{namespace}"},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                        "name": name},
+        }  # fmt: skip
+        where = (
+            "clusterrolebindings"
+            if name.endswith("-cluster")
+            else (f"namespaces/{namespace}/rolebindings")
+        )
+        admin.create(f"{RBAC}/{where}", body)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_with_the_roles_a_pod_is_paused_and_resumed(
+    kind: str, fake: FakeCluster, self_managed: SelfManaged, tmp_path: Path
+) -> None:
+    admin = admin_of(fake)
+    bind(admin, "default", "who")
+    client = Asked(in_pod(fake, tmp_path / "who", admin.account("default", "who")))
+    self_managed.create(kind)
+    observer = TargetObserver(client, Target("default", kind, "lab"), pace=QUICK).start()
+    assert observer.wait(lambda _, state: state.state == "running", 20)
+    resumes = Resumes(observer)
+    assert resumes.wait_paused(resumes.request(), 20).snapshot is not None
+    resumes.request_resume()
+    assert resumes.wait_running(20).provenance == "restored"
+    observer.stop()
+    client.close()
+
+
+def test_a_right_that_is_missing_is_told_before_anything_is_asked_for(
+    fake: FakeCluster, self_managed: SelfManaged, tmp_path: Path
+) -> None:
+    admin = admin_of(fake)
+    rules = [
+        {"apiGroups": ["podsnapshot.gke.io"], "verbs": ["get", "list", "watch", "create"],
+         "resources": ["podsnapshots", "podsnapshotmanualtriggers", "podsnapshotpolicies"]},
+        {"apiGroups": ["", "apps"], "resources": ["pods", "deployments"],
+         "verbs": ["get", "list", "watch"]},
+    ]  # fmt: skip
+    admin.grant("default", "reader", rules)
+    client = Asked(in_pod(fake, tmp_path / "reader", admin.account("default", "reader")))
+    self_managed.create("Deployment")
+    observer = TargetObserver(client, Target("default", "Deployment", "lab"), pace=QUICK).start()
+    assert observer.wait(lambda _, state: state.state == "running", 20)
+    with pytest.raises(GkewsError, match=r"patch deployments\.apps") as refused:
+        Resumes(observer, storage="buckets").request()
+    assert refused.value.reason == "forbidden"
+    assert self_managed.triggers() == []
+    observer.stop()
+    client.close()
+
+
+def _policy(played: SelfManaged, **spec: Any) -> None:
+    body = {"storageConfigName": "buckets", "selector": {"matchLabels": {"app": "lab"}}, **spec}
+    played.admin.create(
+        played.path("podsnapshotpolicies"),
+        {"apiVersion": "podsnapshot.gke.io/v1", "kind": "PodSnapshotPolicy",
+         "metadata": {"name": "theirs"}, "spec": body},
+    )  # fmt: skip
+
+
+def _eventually(step: Callable[[], object]) -> None:
+    """A real server's RBAC follows what was written a moment later."""
+    waited, end = threading.Event(), 300
+    while not step():
+        end -= 1
+        assert end
+        waited.wait(0.05)
