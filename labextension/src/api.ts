@@ -19,8 +19,14 @@ import type {
   Snapshot,
   Status,
   StoreUse,
-  Survives
+  Survives,
+  WorkspaceOperation,
+  WorkspacePauseHow,
+  WorkspaceStatus
 } from './tokens';
+
+/** Milliseconds until the status is not waited for any longer: a frozen server never answers. */
+const STATUS_TIMEOUT = 10000;
 
 /** A refusal that the user can act on. */
 export class GkewsError extends Error {
@@ -58,7 +64,26 @@ export class GkewsApi {
   ) {}
 
   status(): Promise<Status> {
-    return this._request<Status>('GET', ['status']);
+    return this._request<Status>(
+      'GET',
+      ['status'],
+      undefined,
+      '',
+      STATUS_TIMEOUT
+    );
+  }
+
+  /** The workspace, judged anew. */
+  workspace(): Promise<WorkspaceStatus> {
+    return this._request<WorkspaceStatus>('GET', ['workspace']);
+  }
+
+  pauseWorkspace(how: WorkspacePauseHow = {}): Promise<WorkspaceOperation> {
+    return this._request<WorkspaceOperation>('POST', ['workspace', 'pause'], {
+      when: how.when ?? 'idle',
+      stateless: how.stateless ?? false,
+      without_checkpoint: how.withoutCheckpoint ?? false
+    });
   }
 
   survives(kernelId: string): Promise<Survives> {
@@ -166,7 +191,8 @@ export class GkewsApi {
     method: string,
     path: string[],
     body?: ReadonlyPartialJSONObject,
-    query = ''
+    query = '',
+    timeout = 0
   ): Promise<T> {
     const url =
       URLExt.join(
@@ -178,13 +204,23 @@ export class GkewsApi {
     if (method !== 'GET') {
       init.body = JSON.stringify(body ?? {});
     }
+    const abort = new AbortController();
+    if (timeout) {
+      init.signal = abort.signal;
+    }
+    const timer = timeout
+      ? setTimeout(() => abort.abort(), timeout)
+      : undefined;
     let response: Response;
+    let text: string;
     try {
       response = await ServerConnection.makeRequest(url, init, this._settings);
+      text = await response.text();
     } catch (error) {
       throw new GkewsError(this._unreachable(error), 0);
+    } finally {
+      clearTimeout(timer);
     }
-    const text = await response.text();
     let data: unknown = null;
     if (text) {
       try {
@@ -208,6 +244,10 @@ export class GkewsApi {
         message: said.message,
         hint: said.hint ?? ''
       };
+    }
+    if (response.status >= 502 && response.status <= 504) {
+      // A proxy whose server is not there now.
+      return this._unreachable(`${response.status} ${response.statusText}`);
     }
     if (response.status === 404) {
       return {

@@ -31,10 +31,12 @@ import {
   DOMAIN,
   ICurrentNotebook,
   IGkewsModel,
+  IWorkspaceTab,
   SETTINGS_ID
 } from './tokens';
 import { PauseButton } from './toolbar';
 import { MissingWeights } from './weights';
+import { workspacePlugins } from './workspaces/plugins';
 
 /** The state, read again whenever something may have been missed. */
 const model: JupyterFrontEndPlugin<IGkewsModel> = {
@@ -82,13 +84,14 @@ const main: JupyterFrontEndPlugin<void> = {
   id: SETTINGS_ID,
   description: 'Commands, side panel and notifications of pause and resume.',
   autoStart: true,
-  requires: [IGkewsModel, ICurrentNotebook, INotebookTracker],
+  requires: [IGkewsModel, ICurrentNotebook, INotebookTracker, IWorkspaceTab],
   optional: [ISettingRegistry, ICommandPalette, ILayoutRestorer, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     state: IGkewsModel,
     notebook: ICurrentNotebook,
     tracker: INotebookTracker,
+    workspace: IWorkspaceTab,
     registry: ISettingRegistry | null,
     palette: ICommandPalette | null,
     restorer: ILayoutRestorer | null,
@@ -102,6 +105,7 @@ const main: JupyterFrontEndPlugin<void> = {
     );
     let told: boolean | null = null;
     settings.changed.connect(() => {
+      workspace.configure(settings.workspacesApi);
       // Unset, the server's own default holds, until this page has said otherwise.
       if (settings.resumeOnRunIsSet || told !== null) {
         if (told !== settings.resumeOnRun) {
@@ -117,6 +121,7 @@ const main: JupyterFrontEndPlugin<void> = {
     const panel = new GkewsPanel({
       model: state,
       current: notebook,
+      workspace,
       commands,
       trans
     });
@@ -272,5 +277,14 @@ const running: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export { ICurrentNotebook, IGkewsModel } from './tokens';
-export default [model, current, main, toolbar, overlay, statusbar, running];
+export { ICurrentNotebook, IGkewsModel, IWorkspaceTab } from './tokens';
+export default [
+  model,
+  current,
+  main,
+  toolbar,
+  overlay,
+  statusbar,
+  running,
+  ...workspacePlugins
+];

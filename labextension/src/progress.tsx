@@ -5,11 +5,11 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
-import type { Operation } from './tokens';
+import type { Progress } from './tokens';
 import { kindWord, percent, progressText } from './wording';
 
 export function ProgressBar(props: {
-  operation: Operation;
+  operation: Progress;
   trans: TranslationBundle;
 }): JSX.Element {
   const { operation, trans } = props;

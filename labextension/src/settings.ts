@@ -33,6 +33,12 @@ export class Settings implements ISettings {
     return this._get('notifications', true);
   }
 
+  /** Where the Workspaces backend answers; empty: found by the page's address. */
+  get workspacesApi(): string {
+    const value = this._loaded?.get('workspacesApi').composite;
+    return typeof value === 'string' ? value : '';
+  }
+
   /** Whether the user has said something about `resumeOnRun`; else the server's own setting holds. */
   get resumeOnRunIsSet(): boolean {
     return this._loaded?.user['resumeOnRun'] !== undefined;

@@ -22,6 +22,8 @@ export namespace CommandIDs {
   export const survives = 'gkews:survives';
   export const openPanel = 'gkews:open-panel';
   export const restore = 'gkews:restore';
+  export const pauseWorkspace = 'gkews:pause-workspace';
+  export const resumeWorkspace = 'gkews:resume-workspace';
 }
 
 export type State = 'running' | 'pausing' | 'paused' | 'resuming';
@@ -95,6 +97,9 @@ export type Operation = {
   error: GkewsProblem | null;
 };
 
+/** How far an operation is, whatever it is about. */
+export type Progress = Omit<Operation, 'kernel'>;
+
 export type KernelStatus = {
   id: string;
   name: string;
@@ -126,8 +131,74 @@ export type KernelStatus = {
   ram: number | null;
 };
 
+/** A kernel within the pause of a workspace. */
+export type WorkspaceKernel = {
+  kernel: string;
+  path: string | null;
+  name: string;
+  state: 'waiting' | 'checkpointing' | 'written' | 'paused' | 'none';
+  operation: string | null;
+  checkpoint: string | null;
+  /** Why it has no checkpoint. */
+  why_not: GkewsProblem | null;
+};
+
+/** A pause of the whole workspace, as the server follows it. */
+export type WorkspaceOperation = Progress & {
+  kernel: null;
+  /** What happens just now, in the platform's words. */
+  message: string | null;
+  kernels: WorkspaceKernel[];
+};
+
+/** The pod that the server lives in, as far as the server knows it; `none` where it is in none. */
+export type WorkspaceStatus = {
+  state: State | 'none' | 'unknown';
+  phase: string | null;
+  since: string | null;
+  provenance: Provenance | null;
+  reason: string | null;
+  message: string;
+  hint: string;
+  namespace: string | null;
+  name: string | null;
+  node: string | null;
+  operation: WorkspaceOperation | null;
+  last_operation: WorkspaceOperation | null;
+  pausable: boolean;
+  why_not: GkewsProblem | null;
+  /** Whether a pause now would lose the memory, or this one does; null: not known. */
+  stateless: boolean | null;
+  /** What a pause would meet. `passed` null: not known. */
+  checks: {
+    id: string;
+    passed: boolean | null;
+    message: string;
+    costs: 'refused' | 'memory' | 'risk';
+    hint: string;
+  }[];
+  allowed: { id: string; allowed: boolean; without: string }[];
+  snapshot: {
+    name: string;
+    ready: boolean | null;
+    created: string | null;
+    keeps_until: string | null;
+  } | null;
+};
+
+/** How to pause the workspace; what is left out is as the server does it. */
+export type WorkspacePauseHow = {
+  when?: PauseWhen;
+  /** Also if the memory would be lost. */
+  stateless?: boolean;
+  /** Also if kernels have no checkpoint. */
+  withoutCheckpoint?: boolean;
+};
+
 export type Status = {
   version: string;
+  /** Left out by servers of earlier versions, and there with `state` alone. */
+  workspace?: Partial<WorkspaceStatus>;
   kernels: KernelStatus[];
   store: { path: string; free: number | null };
 };
@@ -353,4 +424,71 @@ export interface ICurrentNotebook {
 export const ICurrentNotebook = new Token<ICurrentNotebook>(
   'jupyter_gkews:ICurrentNotebook',
   'The notebook that the user looks at, and its kernel.'
+);
+
+/** What is so with the workspace, as the page knows it from server and backend together. */
+export type WorkspaceFace = {
+  phase:
+    | 'none'
+    | 'here'
+    | 'pausing'
+    | 'paused'
+    | 'waiting'
+    | 'restoring'
+    | 'failed'
+    | 'away'
+    | 'gone'
+    | 'ready';
+  /** Since when, in milliseconds since the epoch; null where that is not known. */
+  since: number | null;
+  /** The platform's words; empty if it has said nothing. */
+  why: string;
+  /** Whether the server answers. */
+  served: boolean;
+  /** Whether this page can ask for the start now. */
+  canResume: boolean;
+  /** The pause that the server follows. */
+  operation: WorkspaceOperation | null;
+  /** Whether the memory is lost by the pause under way; null: not known. */
+  stateless: boolean | null;
+  /** After it has come back: what became of the memory. */
+  provenance: Provenance | null;
+  /** Why the backend cannot be asked, or has refused. */
+  problem: GkewsProblem | null;
+};
+
+/** The workspace in this page: what is so, and what can be asked for. */
+export interface IWorkspaceTab extends IDisposable {
+  /** Emitted after anything below has changed. */
+  readonly changed: ISignal<IWorkspaceTab, void>;
+  /** Emitted when the server answers again after it was away. */
+  readonly cameBack: ISignal<IWorkspaceTab, void>;
+  /** Emitted when a pause that this page has asked for has failed. */
+  readonly failed: ISignal<IWorkspaceTab, WorkspaceOperation>;
+  readonly face: WorkspaceFace;
+  /** What it is called; empty if there is none. */
+  readonly name: string;
+  /** What the server said last; null if it has never said anything of a workspace. */
+  readonly status: WorkspaceStatus | null;
+  /** Whether this page can ask the backend. */
+  readonly hasBackend: boolean;
+
+  /** Where the backend answers, as the user has set it; empty: found by the page's address. */
+  configure(api: string): void;
+  /** Look now, as a click or a page that becomes visible does. Never rejects. */
+  look(): Promise<void>;
+  /** Judge anew what a pause would meet. Rejects with a `GkewsError`. */
+  judge(): Promise<WorkspaceStatus>;
+  /** Rejects with a `GkewsError` if the server refuses. */
+  pause(how?: WorkspacePauseHow): Promise<WorkspaceOperation>;
+  cancel(): Promise<void>;
+  /** Ask for the start if it is paused, once; who comes too late only sees. Never rejects. */
+  resume(): Promise<void>;
+  /** The user has seen that it is back. */
+  dismiss(): void;
+}
+
+export const IWorkspaceTab = new Token<IWorkspaceTab>(
+  'jupyter_gkews:IWorkspaceTab',
+  'The workspace that the page belongs to, also while its server is away.'
 );

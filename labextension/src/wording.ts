@@ -27,6 +27,7 @@ import type {
   KernelStatus,
   Operation,
   OperationResult,
+  Progress,
   Provenance,
   Snapshot
 } from './tokens';
@@ -185,7 +186,7 @@ export function phaseName(phase: string, trans: TranslationBundle): string {
 
 /** What happens now, finer than the phase where the kernel says so. */
 export function activity(
-  operation: Operation,
+  operation: Progress,
   trans: TranslationBundle
 ): string {
   switch (operation.step) {
@@ -211,7 +212,7 @@ export function activity(
 }
 
 /** How far a step is, 0 to 100; null while there is nothing to measure. */
-export function percent(operation: Operation): number | null {
+export function percent(operation: Progress): number | null {
   if (operation.bytes_total <= 0) {
     return null;
   }
@@ -221,7 +222,7 @@ export function percent(operation: Operation): number | null {
 
 /** `62 %, 3.1 of 5.0 GB, 12 s left`, or the activity while there is nothing to measure. */
 export function progressText(
-  operation: Operation,
+  operation: Progress,
   trans: TranslationBundle
 ): string {
   const share = percent(operation);

@@ -15,7 +15,9 @@ import type {
   Snapshot,
   Status,
   Survives,
-  Variable
+  Variable,
+  WorkspaceOperation,
+  WorkspaceStatus
 } from '../src/tokens';
 
 export const trans = nullTranslator.load('jupyter_gkews');
@@ -85,6 +87,45 @@ export function status(...kernels: KernelStatus[]): Status {
     version: '0.1.0',
     kernels,
     store: { path: '/store', free: 50_000_000_000 }
+  };
+}
+
+export function workspace(
+  fields: Partial<WorkspaceStatus> = {}
+): WorkspaceStatus {
+  return {
+    state: 'running',
+    phase: null,
+    since: '2026-11-30T18:00:00.000Z',
+    provenance: null,
+    reason: null,
+    message: 'The workspace runs.',
+    hint: '',
+    namespace: 'team',
+    name: 'ws',
+    node: 'node-1',
+    operation: null,
+    last_operation: null,
+    pausable: true,
+    why_not: null,
+    stateless: false,
+    checks: [],
+    allowed: [{ id: 'pause', allowed: true, without: '' }],
+    snapshot: null,
+    ...fields
+  };
+}
+
+export function workspaceOperation(
+  fields: Partial<WorkspaceOperation> = {}
+): WorkspaceOperation {
+  return {
+    ...operation(),
+    id: 'op-w',
+    kernel: null,
+    message: null,
+    kernels: [],
+    ...fields
   };
 }
 

@@ -12,8 +12,9 @@ import type { Message } from '@lumino/messaging';
 import React from 'react';
 
 import { pauseIcon } from '../icons';
-import type { ICurrentNotebook, IGkewsModel } from '../tokens';
+import type { ICurrentNotebook, IGkewsModel, IWorkspaceTab } from '../tokens';
 import { viewOf } from '../wording';
+import { WorkspaceSection } from '../workspaces/section';
 import { CheckpointsSection } from './checkpoints';
 import { OperationSection } from './operation';
 import { Problem } from './problem';
@@ -46,6 +47,7 @@ export class GkewsPanel extends ReactWidget {
     this.node.setAttribute('aria-label', trans.__('Pause and Resume'));
     _options.current.changed.connect(this._onCurrentChanged, this);
     _options.current.executed.connect(this._onExecuted, this);
+    _options.workspace?.changed.connect(this._onWorkspaceChanged, this);
   }
 
   dispose(): void {
@@ -53,6 +55,10 @@ export class GkewsPanel extends ReactWidget {
       clearTimeout(this._soon);
       this._options.current.changed.disconnect(this._onCurrentChanged, this);
       this._options.current.executed.disconnect(this._onExecuted, this);
+      this._options.workspace?.changed.disconnect(
+        this._onWorkspaceChanged,
+        this
+      );
     }
     super.dispose();
   }
@@ -74,7 +80,7 @@ export class GkewsPanel extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const { model, current, commands, trans } = this._options;
+    const { model, current, workspace, commands, trans } = this._options;
     const view = viewOf(model, current.kernelId);
     const props = { model, commands, trans };
     return (
@@ -94,6 +100,9 @@ export class GkewsPanel extends ReactWidget {
           )}
         </div>
         {model.problem && <Problem problem={model.problem} />}
+        {workspace && (
+          <WorkspaceSection tab={workspace} commands={commands} trans={trans} />
+        )}
         {view ? (
           <>
             <StateSection {...props} view={view} />
@@ -116,6 +125,10 @@ export class GkewsPanel extends ReactWidget {
         {view?.ended && <OperationSection {...props} operation={view.ended} />}
       </div>
     );
+  }
+
+  private _onWorkspaceChanged(): void {
+    this.update();
   }
 
   private _onCurrentChanged(): void {
@@ -186,5 +199,6 @@ export class GkewsPanel extends ReactWidget {
 export namespace GkewsPanel {
   export interface IOptions extends ISectionProps {
     current: ICurrentNotebook;
+    workspace?: IWorkspaceTab;
   }
 }

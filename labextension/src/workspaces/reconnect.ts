@@ -1,0 +1,81 @@
+/**
+ * After the workspace has come back: every kernel that the page uses is connected anew, and what
+ * JupyterLab would say modally in the meantime is not said. Starts no kernel.
+ */
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { ISessionContext } from '@jupyterlab/apputils';
+import { Dialog } from '@jupyterlab/apputils';
+import type { ServiceManager } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { connectNotebook } from '../commands';
+import type { IGkewsModel, IWorkspaceTab } from '../tokens';
+
+/** The session contexts of all that is open: notebooks, consoles and whatever else has one. */
+export function openContexts(shell: JupyterFrontEnd.IShell): ISessionContext[] {
+  const contexts = new Set<ISessionContext>();
+  for (const widget of shell.widgets('main')) {
+    const { sessionContext } = widget as { sessionContext?: ISessionContext };
+    if (sessionContext && !sessionContext.isDisposed) {
+      contexts.add(sessionContext);
+    }
+  }
+  return [...contexts];
+}
+
+/**
+ * Connect every open kernel anew: the sockets to the pod that went lead nowhere, also where they
+ * still look open. A notebook whose session is not there any more gets the kernel that the server
+ * has made for it from its checkpoint.
+ */
+export async function reconnectAll(
+  services: ServiceManager.IManager,
+  contexts: ISessionContext[],
+  model: IGkewsModel
+): Promise<void> {
+  // What is not there any more is disposed of by this; what is there keeps its identity.
+  await Promise.all([
+    services.sessions.refreshRunning().catch(() => undefined),
+    services.kernels.refreshRunning().catch(() => undefined),
+    model.refresh()
+  ]);
+  for (const context of contexts) {
+    const kernel = context.session?.kernel;
+    if (kernel && !kernel.isDisposed) {
+      // It tries on by itself, and tells by its own status.
+      kernel.reconnect().catch(() => undefined);
+    }
+  }
+  for (const { id, path } of model.status?.kernels ?? []) {
+    if (path) {
+      await connectNotebook(contexts, path, id, false).catch(() => undefined);
+    }
+  }
+}
+
+/**
+ * While the workspace is away, JupyterLab's own dialogs of a lost connection and of an autosave that
+ * failed are closed as they open: the card says it, and what is unsaved stays in the page.
+ */
+export function hushConnectionDialogs(
+  tab: IWorkspaceTab,
+  jupyterlab: TranslationBundle
+): void {
+  // Of JupyterLab's own catalogue, so none of ours.
+  const theirs = jupyterlab.__.bind(jupyterlab);
+  const lost = theirs('Server Connection Error');
+  const [unsaved] = theirs('File Save Error for %1').split('%1');
+  Dialog.tracker.widgetAdded.connect((_, dialog) => {
+    const title =
+      dialog.node.querySelector('.jp-Dialog-header')?.textContent ?? '';
+    if (
+      !tab.face.served &&
+      tab.face.phase !== 'here' &&
+      (title === lost || title.startsWith(unsaved))
+    ) {
+      // It is launched by whoever has just made it.
+      void Promise.resolve().then(() => dialog.reject());
+    }
+  });
+}

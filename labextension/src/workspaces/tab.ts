@@ -1,0 +1,435 @@
+/**
+ * The workspace in this page: follows it by the server while that answers, and by the Workspaces
+ * backend while it does not, and asks for pause and resume. No DOM here. Asks for a start only
+ * when a click says so and the backend has just said that it is paused.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+
+import type { GkewsApi } from '../api';
+import { toProblem } from '../api';
+import type {
+  GkewsProblem,
+  IGkewsModel,
+  IWorkspaceTab,
+  WorkspaceFace,
+  WorkspaceOperation,
+  WorkspacePauseHow,
+  WorkspaceStatus
+} from '../tokens';
+import type { AwayPhase, Episode } from './away';
+import { awayPhase, shortened } from './away';
+import type { Listed } from './backend';
+import { WorkspacesBackend } from './backend';
+import { placeOf } from './place';
+
+/** Milliseconds between two looks, and what else is waited for. */
+export type Pace = {
+  /** While something happens. */
+  busy: number;
+  /** While it is paused, or cannot start. */
+  calm: number;
+  /** The longest, while the backend does not answer or the page is not looked at. */
+  slow: number;
+  /** Until a server that does not answer is told of, if the backend says that it runs. */
+  hiccup: number;
+  /** For which a start that was asked for is not asked for again, whatever a cache still says. */
+  asked: number;
+  /** For which a full return stays told of. */
+  told: number;
+};
+
+const PACE: Pace = {
+  busy: 1000,
+  calm: 5000,
+  slow: 30000,
+  hiccup: 4000,
+  asked: 20000,
+  told: 30000
+};
+
+const NOTHING: WorkspaceStatus = {
+  state: 'none',
+  phase: null,
+  since: null,
+  provenance: null,
+  reason: null,
+  message: '',
+  hint: '',
+  namespace: null,
+  name: null,
+  node: null,
+  operation: null,
+  last_operation: null,
+  pausable: false,
+  why_not: null,
+  stateless: null,
+  checks: [],
+  allowed: [],
+  snapshot: null
+};
+
+export class WorkspaceTab implements IWorkspaceTab {
+  constructor(private readonly _options: WorkspaceTab.IOptions) {
+    this._pace = { ...PACE, ..._options.pace };
+    this.configure('');
+    _options.model.changed.connect(this._onModel, this);
+    this._onModel();
+  }
+
+  get changed(): ISignal<IWorkspaceTab, void> {
+    return this._changed;
+  }
+
+  get cameBack(): ISignal<IWorkspaceTab, void> {
+    return this._cameBack;
+  }
+
+  get failed(): ISignal<IWorkspaceTab, WorkspaceOperation> {
+    return this._failed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  get hasBackend(): boolean {
+    return this._backend !== null;
+  }
+
+  get name(): string {
+    return this._status?.name ?? this._backend?.place.name ?? '';
+  }
+
+  get status(): WorkspaceStatus | null {
+    return this._status;
+  }
+
+  get face(): WorkspaceFace {
+    const status = this._status;
+    const served = this._served !== false;
+    const phase = this._phase();
+    const operation = served ? (status?.operation ?? null) : null;
+    return {
+      phase,
+      since: this._since(phase),
+      why: served
+        ? (operation?.message ?? '')
+        : shortened(this._listed?.stateMessage ?? ''),
+      served,
+      canResume: !served && phase === 'paused' && !this._asking,
+      operation,
+      stateless: status?.stateless ?? null,
+      provenance: phase === 'ready' ? (status?.provenance ?? null) : null,
+      problem: served ? null : this._problem
+    };
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._options.model.changed.disconnect(this._onModel, this);
+    clearTimeout(this._timer);
+    clearTimeout(this._told);
+    Signal.clearData(this);
+  }
+
+  configure(api: string): void {
+    const { baseUrl, trans, fetch } = this._options;
+    const place = placeOf(baseUrl, api);
+    if (place?.api !== this._backend?.place.api) {
+      this._backend = place && new WorkspacesBackend(place, trans, fetch);
+      this._changed.emit();
+    }
+  }
+
+  look(): Promise<void> {
+    this._looking ??= this._look().finally(() => {
+      this._looking = null;
+      this._schedule();
+    });
+    return this._looking;
+  }
+
+  async judge(): Promise<WorkspaceStatus> {
+    this._status = { ...NOTHING, ...(await this._options.api.workspace()) };
+    this._changed.emit();
+    return this._status;
+  }
+
+  async pause(how: WorkspacePauseHow = {}): Promise<WorkspaceOperation> {
+    const operation = await this._options.api.pauseWorkspace(how);
+    this._ours = operation.id;
+    await this._options.model.refresh();
+    return operation;
+  }
+
+  async cancel(): Promise<void> {
+    const operation = this._status?.operation;
+    if (operation) {
+      await this._options.api.cancel(operation.id);
+      await this._options.model.refresh();
+    }
+  }
+
+  resume(): Promise<void> {
+    this._asking ??= this._resume().finally(() => {
+      this._asking = null;
+      this._changed.emit();
+      void this.look();
+    });
+    this._changed.emit();
+    return this._asking;
+  }
+
+  dismiss(): void {
+    this._back = null;
+    clearTimeout(this._told);
+    this._changed.emit();
+  }
+
+  private async _resume(): Promise<void> {
+    const backend = this._backend;
+    if (!backend || this._served !== false) {
+      return;
+    }
+    try {
+      // Another tab or the dashboard may have been first: look right before, ask once.
+      this._take(await backend.read());
+      if (this._phase() !== 'paused') {
+        return;
+      }
+      // A conflict says that somebody was first, between the look and this.
+      await backend.setPaused(false);
+      this._askedAt = Date.now();
+      this._episode.starting = true;
+      this._problem = null;
+    } catch (error) {
+      // Whether a request without an answer came through is seen by the next look.
+      this._problem = toProblem(error);
+    }
+  }
+
+  private async _look(): Promise<void> {
+    if (this._served !== false || !this._backend) {
+      await this._options.model.refresh();
+      return;
+    }
+    let there = true;
+    try {
+      this._take(await this._backend.read());
+      this._problem = null;
+      this._tries = 0;
+      there = this._listed?.state === 'Running';
+    } catch (error) {
+      this._problem = toProblem(error);
+      this._tries += 1;
+    }
+    if (there) {
+      // Not waited for: a server that is frozen answers late or never.
+      void this._options.model.refresh();
+    }
+    this._changed.emit();
+  }
+
+  private _take(listed: Listed | null): void {
+    if (this._served !== false) {
+      return; // it has come back meanwhile
+    }
+    const before = this._phase();
+    const episode = this._episode;
+    this._listed = listed;
+    const phase = awayPhase(listed, episode);
+    if (listed?.paused) {
+      episode.pausing = true;
+    }
+    if (phase === 'paused') {
+      episode.starting = this._isAsked();
+    } else if (phase === 'waiting' || phase === 'restoring') {
+      episode.starting = true;
+    }
+    if (this._phase() !== before) {
+      this._phaseSince = Date.now();
+    }
+  }
+
+  private _onModel(): void {
+    const { model } = this._options;
+    const away = model.problem?.reason === 'server_unreachable';
+    if (model.status && !model.problem) {
+      this._onServed(model.status.workspace ?? {});
+    } else if (away && this._served !== false && this._status) {
+      this._served = false;
+      this._wentAt = this._phaseSince = Date.now();
+      this._listed = undefined;
+      this._problem = null;
+      this._tries = 0;
+      this._episode = {
+        pausing: this._status.state === 'pausing' || this._ours !== null,
+        starting: false
+      };
+      this._back = null;
+      if (this._backend) {
+        void this.look();
+      }
+      this._changed.emit();
+    }
+  }
+
+  private _onServed(said: Partial<WorkspaceStatus>): void {
+    const before = this._phase();
+    const back = this._served === false && before !== 'here';
+    this._served = true;
+    this._status = { ...NOTHING, ...said };
+    this._problem = null;
+    if (back) {
+      this._listed = undefined;
+      this._askedAt = 0;
+      this._back = Date.now();
+      this._cameBack.emit();
+    }
+    this._endTelling();
+    const ended = this._status.last_operation;
+    if (ended && ended.id === this._ours && ended.finished) {
+      this._ours = null;
+      if (ended.error) {
+        this._failed.emit(ended);
+      }
+    }
+    this._schedule();
+    this._changed.emit();
+  }
+
+  /** A return with everything is told for a while; what was lost stays told until it was seen. */
+  private _endTelling(): void {
+    if (this._back !== null && this._status?.provenance === 'restored') {
+      clearTimeout(this._told);
+      this._told = setTimeout(() => this.dismiss(), this._pace.told);
+    }
+  }
+
+  private _phase(): WorkspaceFace['phase'] {
+    const status = this._status;
+    if (!status) {
+      return 'none';
+    }
+    const isNone = status.state === 'none' || status.state === 'unknown';
+    if (this._served !== false) {
+      if (status.state === 'pausing' || status.operation) {
+        return 'pausing';
+      }
+      if (this._back !== null) {
+        return 'ready';
+      }
+      return isNone ? 'none' : 'here';
+    }
+    if (!this._backend) {
+      // Nobody can be asked; what the server said last is what is known.
+      return this._episode.pausing ? 'pausing' : isNone ? 'none' : 'here';
+    }
+    const phase: AwayPhase =
+      this._listed !== undefined
+        ? awayPhase(this._listed, this._episode)
+        : this._episode.pausing
+          ? 'pausing'
+          : 'away'; // the backend has not answered yet
+    if (phase === 'paused' && this._isAsked()) {
+      return 'restoring';
+    }
+    if (phase === 'away' && Date.now() - this._wentAt < this._pace.hiccup) {
+      return 'here';
+    }
+    return phase;
+  }
+
+  private _since(phase: WorkspaceFace['phase']): number | null {
+    switch (phase) {
+      case 'none':
+      case 'here':
+        return null;
+      case 'ready':
+        return this._back;
+      case 'paused':
+        return this._listed?.pausedTime || this._phaseSince;
+      case 'pausing': {
+        const began = Date.parse(this._status?.operation?.started ?? '');
+        return Number.isNaN(began) ? this._phaseSince : began;
+      }
+      default:
+        return this._phaseSince;
+    }
+  }
+
+  private _isAsked(): boolean {
+    return Date.now() - this._askedAt < this._pace.asked;
+  }
+
+  private _schedule(): void {
+    clearTimeout(this._timer);
+    const delay = this._delay();
+    if (delay !== null && !this._isDisposed) {
+      this._timer = setTimeout(() => void this.look(), delay);
+    }
+  }
+
+  /** Milliseconds until the next look; null where others tell. */
+  private _delay(): number | null {
+    const { busy, calm, slow } = this._pace;
+    const phase = this._phase();
+    if (this._served !== false) {
+      return phase === 'pausing' ? busy : null;
+    }
+    if (!this._backend) {
+      return null; // the model asks again by itself
+    }
+    if (this._problem) {
+      return Math.min(slow, busy * 2 ** Math.min(this._tries, 6));
+    }
+    const still = phase === 'paused' || phase === 'failed' || phase === 'gone';
+    return !still ? busy : this._options.isVisible() ? calm : slow;
+  }
+
+  private readonly _pace: Pace;
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _cameBack = new Signal<this, void>(this);
+  private readonly _failed = new Signal<this, WorkspaceOperation>(this);
+  private _backend: WorkspacesBackend | null = null;
+  private _status: WorkspaceStatus | null = null;
+  /** Whether the server answers; null before it was asked. */
+  private _served: boolean | null = null;
+  /** What the backend said last; undefined before it has answered. */
+  private _listed: Listed | null | undefined;
+  private _problem: GkewsProblem | null = null;
+  private _episode: Episode = { pausing: false, starting: false };
+  private _wentAt = 0;
+  private _phaseSince = 0;
+  private _askedAt = 0;
+  /** When it came back, until the user has seen it. */
+  private _back: number | null = null;
+  /** The pause that this page has asked for. */
+  private _ours: string | null = null;
+  private _tries = 0;
+  private _looking: Promise<void> | null = null;
+  private _asking: Promise<void> | null = null;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+  private _told: ReturnType<typeof setTimeout> | undefined;
+  private _isDisposed = false;
+}
+
+export namespace WorkspaceTab {
+  export interface IOptions {
+    model: IGkewsModel;
+    api: Pick<GkewsApi, 'workspace' | 'pauseWorkspace' | 'cancel'>;
+    /** Below which the server answers, absolute. */
+    baseUrl: string;
+    trans: TranslationBundle;
+    /** Whether the user looks at the page. */
+    isVisible: () => boolean;
+    fetch?: typeof fetch;
+    pace?: Partial<Pace>;
+  }
+}

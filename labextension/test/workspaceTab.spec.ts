@@ -1,0 +1,277 @@
+import { GkewsApi } from '../src/api';
+import { GkewsModel } from '../src/model';
+import type { WorkspaceFace, WorkspaceStatus } from '../src/tokens';
+import { WorkspaceTab } from '../src/workspaces/tab';
+import { answer, Cluster, refuse } from './cluster';
+import { trans, until, workspace } from './shapes';
+
+const NO_NODE =
+  'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.';
+
+/** A page: its model and its tab, over real HTTP. */
+class Page {
+  readonly model: GkewsModel;
+  readonly tab: WorkspaceTab;
+
+  constructor(cluster: Cluster, baseUrl = cluster.baseUrl) {
+    const api = new GkewsApi(cluster.settings, trans);
+    this.model = new GkewsModel({ api, followInterval: 10 });
+    this.tab = new WorkspaceTab({
+      model: this.model,
+      api,
+      baseUrl,
+      trans,
+      isVisible: () => true,
+      pace: { busy: 10, calm: 20, slow: 40, hiccup: 0, told: 60_000 }
+    });
+  }
+
+  phase(phase: WorkspaceFace['phase']): Promise<unknown> {
+    return until(this.tab, () => this.tab.face.phase === phase);
+  }
+
+  /** The server's status as a page reads it that has noticed something. */
+  async notices(phase: WorkspaceFace['phase']): Promise<void> {
+    await this.model.refresh();
+    await this.phase(phase);
+  }
+
+  dispose(): void {
+    this.tab.dispose();
+    this.model.dispose();
+  }
+}
+
+describe('the workspace in a page', () => {
+  let cluster: Cluster;
+  let pages: Page[];
+
+  const open = async (baseUrl?: string): Promise<Page> => {
+    const page = new Page(cluster, baseUrl);
+    pages.push(page);
+    await page.model.refresh();
+    return page;
+  };
+  const serves = (fields: Partial<WorkspaceStatus>): void => {
+    cluster.status.workspace = workspace(fields);
+  };
+  /** One that is paused while this page looks on. */
+  const openPaused = async (): Promise<Page> => {
+    const page = await open();
+    cluster.is('Paused');
+    await page.notices('paused');
+    return page;
+  };
+
+  beforeEach(async () => {
+    cluster = await Cluster.start();
+    serves({});
+    pages = [];
+  });
+
+  afterEach(async () => {
+    pages.forEach(page => page.dispose());
+    await cluster.stop();
+  });
+
+  it('says nothing where there is none', async () => {
+    cluster.status.workspace = { state: 'none' };
+    const page = await open('http://localhost:8888/');
+    expect(page.tab.face.phase).toBe('none');
+    cluster.podReady = false;
+    await page.model.refresh();
+    expect(page.tab.face.phase).toBe('none');
+    expect(cluster.looks).toBe(0);
+  });
+
+  it('asks the backend nothing while the server answers', async () => {
+    const page = await open();
+    await new Promise(resolve => setTimeout(resolve, 60));
+    expect(page.tab.face.phase).toBe('here');
+    expect(cluster.asked).toHaveLength(1);
+  });
+
+  it('is followed from pause to resume, and says when it is back', async () => {
+    serves({ state: 'pausing' });
+    const page = await open();
+    expect(page.tab.face).toMatchObject({ phase: 'pausing', served: true });
+    cluster.is('Unknown');
+    await until(page.tab, () => !page.tab.face.served);
+    await page.phase('pausing');
+    cluster.workspace.paused = true;
+    cluster.is('Terminating');
+    await page.phase('pausing');
+    cluster.is('Paused');
+    await page.phase('paused');
+    expect(page.tab.face.since).toBe(cluster.workspace.pausedTime);
+    expect(page.tab.face.canResume).toBe(true);
+
+    await page.tab.resume();
+    expect(cluster.orders.map(({ body }) => body)).toEqual([
+      { data: { paused: false } }
+    ]);
+    await page.phase('restoring');
+    cluster.is('Error', NO_NODE);
+    await page.phase('waiting');
+    await until(page.tab, () => page.tab.face.why !== '');
+    expect(page.tab.face.why).toContain('Insufficient nvidia.com/gpu');
+    cluster.is('Pending');
+    await page.phase('restoring');
+
+    const back = jest.fn();
+    page.tab.cameBack.connect(back);
+    serves({ provenance: 'restored' });
+    cluster.is('Running');
+    await page.phase('ready');
+    expect(page.tab.face).toMatchObject({
+      served: true,
+      provenance: 'restored'
+    });
+    expect(back).toHaveBeenCalledTimes(1);
+    page.tab.dismiss();
+    expect(page.tab.face.phase).toBe('here');
+    expect(cluster.orders).toHaveLength(1);
+  });
+
+  it('asks once, however often it is clicked', async () => {
+    const page = await openPaused();
+    await Promise.all([page.tab.resume(), page.tab.resume()]);
+    await page.tab.resume();
+    await page.phase('restoring');
+    expect(cluster.orders).toHaveLength(1);
+  });
+
+  it('asks once from two tabs that are clicked at once', async () => {
+    const [one, two] = [await open(), await open()];
+    cluster.is('Paused');
+    await Promise.all([one.notices('paused'), two.notices('paused')]);
+    await Promise.all([one.tab.resume(), two.tab.resume()]);
+    await Promise.all([one.phase('restoring'), two.phase('restoring')]);
+    // Who was second has met the refusal of a second start, or has seen that none is needed.
+    expect(cluster.accepted).toBe(1);
+    expect(one.tab.face.problem).toBeNull();
+    expect(two.tab.face.problem).toBeNull();
+  });
+
+  it('does not ask where the dashboard was first', async () => {
+    const page = await openPaused();
+    cluster.workspace.paused = false;
+    cluster.is('Pending');
+    await page.tab.resume();
+    expect(cluster.orders).toHaveLength(0);
+    await page.phase('restoring');
+  });
+
+  it('takes it for no error if the dashboard was first by a moment', async () => {
+    const page = await openPaused();
+    cluster.before = () => {
+      cluster.workspace.paused = false;
+      cluster.is('Pending');
+    };
+    await page.tab.resume();
+    expect(cluster.orders).toHaveLength(1);
+    await page.phase('restoring');
+    expect(page.tab.face.problem).toBeNull();
+  });
+
+  it('does not ask again while the list is behind', async () => {
+    const page = await openPaused();
+    const old = { ...cluster.workspace };
+    cluster.instead = (response, { method }) => {
+      if (method === 'GET') {
+        answer(response, 200, { data: [old] });
+      }
+      return method === 'GET';
+    };
+    await page.tab.resume();
+    const { looks } = cluster;
+    await until(page.tab, () => cluster.looks > looks + 3);
+    expect(page.tab.face).toMatchObject({
+      phase: 'restoring',
+      canResume: false
+    });
+    await page.tab.resume();
+    expect(cluster.orders).toHaveLength(1);
+    expect(cluster.accepted).toBe(1);
+  });
+
+  it('can be asked again if the request was refused', async () => {
+    const page = await openPaused();
+    cluster.instead = (response, { method }) => {
+      if (method === 'POST') {
+        refuse(response, 403, 'you are not authorized');
+      }
+      return method === 'POST';
+    };
+    const told: (string | undefined)[] = [];
+    page.tab.changed.connect(() => told.push(page.tab.face.problem?.reason));
+    await page.tab.resume();
+    expect(told).toContain('forbidden');
+    cluster.instead = null;
+    await until(page.tab, () => page.tab.face.canResume);
+    await page.tab.resume();
+    await page.phase('restoring');
+    expect(cluster.workspace.paused).toBe(false);
+  });
+
+  it('says that the session has ended, and goes on once there is one', async () => {
+    const page = await open();
+    cluster.is('Paused');
+    cluster.instead = response => {
+      response.writeHead(302, { Location: '/oauth2/sign_in' }).end();
+      return true;
+    };
+    await page.model.refresh();
+    await until(page.tab, () => page.tab.face.problem?.reason === 'forbidden');
+    expect(page.tab.face.canResume).toBe(false);
+    cluster.instead = null;
+    await page.phase('paused');
+    expect(page.tab.face.problem).toBeNull();
+  });
+
+  it('keeps what it knew while the backend does not answer', async () => {
+    const page = await openPaused();
+    cluster.instead = response => {
+      refuse(response, 503, 'no');
+      return true;
+    };
+    await until(
+      page.tab,
+      () => page.tab.face.problem?.reason === 'cluster_unreachable'
+    );
+    expect(page.tab.face.phase).toBe('paused');
+    await page.tab.resume();
+    expect(cluster.orders).toHaveLength(0);
+  });
+
+  it('tells of a pause that the dashboard has begun', async () => {
+    const page = await open();
+    cluster.workspace.paused = true;
+    cluster.is('Terminating');
+    await page.notices('pausing');
+  });
+
+  it('tells a server that does not answer from a pause', async () => {
+    const page = await open();
+    cluster.podReady = false;
+    await page.notices('away');
+    cluster.podReady = true;
+    await page.phase('ready');
+  });
+
+  it('is gone when it was deleted', async () => {
+    const page = await openPaused();
+    cluster.workspace.name = 'another';
+    await page.phase('gone');
+    expect(page.tab.face.canResume).toBe(false);
+  });
+
+  it('says that it started fresh until the user has seen it', async () => {
+    const page = await openPaused();
+    await page.tab.resume();
+    serves({ provenance: 'fresh' });
+    cluster.is('Running');
+    await page.phase('ready');
+    expect(page.tab.face.provenance).toBe('fresh');
+  });
+});
