@@ -52,7 +52,8 @@ EVENT_TOPIC = b"gkews"
 #                 the kernel is free again, and checkpointed_file(operation) will hold
 #                 {"operation", "status": "ok", "checkpoint"} or {"status": "error", "reason" ...}
 #   survives   -> {"survives": {"variables", "process", "bytes"}}   (DESIGN's shape, less "kernel")
-#   map_stored -> {"mapped": {"nbytes", "left", "why"}, "files": [paths that are mapped now]}
+#   map_stored -> {"mapped": {"nbytes", "left", "why", "changed"},
+#                  "files": [paths that are mapped now]}
 #   ping       -> {"busy": bool, "holding": operation id or None}
 #   preflight  -> {"objections": [{"what", "reason", "hint"}], "holds", "needs"}   (holdings.py)
 #   resumed    -> {"hooks": [{"name", "error": str | None, "seconds"}]}: shell, content has

@@ -276,8 +276,7 @@ class KernelSession:
 
         zygote.end()  # half of an image would be what it has imported; the next save makes another
         store = CheckpointStore(Path(self.launch.store))
-        mapped = in_place.map_in_place(store, self._placed if self._holding else [])
-        in_place.keep_what_is_gone(store)
+        mapped = in_place.rest_on_store(store, self._placed if self._holding else [])
         return {"mapped": asdict(mapped), "files": names()}
 
     def is_cancelled(self, operation: str) -> Callable[[], bool]:

@@ -1,4 +1,4 @@
-"""The patch of ipykernel's IOPub thread: for the ipykernel that it knows, and for no other."""
+"""The patches of ipykernel's output: for the ipykernel that it knows, and for no other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-from ipykernel.iostream import IOPubThread
+from ipykernel.iostream import IOPubThread, OutStream
 from jupyter_client.manager import KernelManager
 
-from jupyter_gkews.kernel import iopub_ipc, sandboxed
+from jupyter_gkews.kernel import iopub_ipc, iopub_pid, sandboxed
 
 
 def test_the_installed_ipykernel_is_the_one_that_the_patch_knows() -> None:
@@ -43,6 +43,26 @@ def test_a_method_that_takes_other_arguments_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(iopub_ipc, "IN_NAMES", {"socket", "context"})
     with pytest.raises(iopub_ipc.UnknownIPyKernelError, match="other arguments"):
         iopub_ipc.check()
+
+
+def test_the_process_id_is_asked_once_by_the_streams_of_the_installed_ipykernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for cls in (IOPubThread, OutStream):
+        monkeypatch.setattr(cls, "_is_master_process", cls._is_master_process)
+    assert iopub_pid.install() == ["IOPubThread", "OutStream"]
+
+
+def test_a_stream_that_asks_in_another_way_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def another(self: object) -> bool:
+        return self is not None
+
+    for cls in (IOPubThread, OutStream):
+        monkeypatch.setattr(cls, "_is_master_process", another)
+    assert iopub_pid.install() == []
+    assert OutStream._is_master_process is another
 
 
 @pytest.fixture
@@ -81,3 +101,19 @@ def test_a_patched_kernel_has_no_port_and_its_forked_children_print(
         message = client.get_iopub_msg(timeout=60)
         printed.append(message["content"].get("text", ""))
     assert "from the kernel" in "".join(printed)
+
+
+def test_a_print_in_a_patched_kernel_makes_no_system_call(patched_kernel: tuple[Any, Any]) -> None:
+    _, client = patched_kernel
+    printed: list[str] = []
+    client.execute_interactive(
+        "import os\nasked, getpid = [], os.getpid\n"
+        "def counted():\n    asked.append(1)\n    return getpid()\n"
+        "os.getpid = counted\nfor n in range(50): print('line')\nhere = len(asked)\n"
+        "os.getpid = getpid\nprint('asked', here)",
+        output_hook=lambda message: printed.append(message["content"].get("text", "")),
+        timeout=60,
+    )
+    said = "".join(printed)
+    assert said.count("line") == 50
+    assert int(said.split("asked ")[1]) < 50  # those of the messages, not of each print

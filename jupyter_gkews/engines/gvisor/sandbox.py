@@ -172,8 +172,11 @@ class Sandbox:
             await self.end()
             raise
         await self.wire.detach()
-        await self._remove()
-        return await asyncio.to_thread(_durable, image)
+        removing = asyncio.ensure_future(self._remove())
+        try:
+            return await asyncio.to_thread(_durable, image)
+        finally:
+            await removing
 
     async def restore(self, image: Path, *, reset: bool = False) -> None:
         """Bring it back; `reset`: the clients of the freeze are another process's.

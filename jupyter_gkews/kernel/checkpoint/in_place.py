@@ -51,11 +51,13 @@ _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 @dataclass
 class Mapped:
     """What has become of it. `nbytes`: of big memory, now on maps of the store; `left`: of big
-    memory, not on them, and `why`, a clause, where it was all or most of it."""
+    memory, not on them, and `why`, a clause, where it was all or most of it; `changed`: whether a
+    map was tried."""
 
     nbytes: int = 0
     left: int = 0
     why: str | None = None
+    changed: bool = False
 
 
 @dataclass
@@ -76,7 +78,17 @@ class _Plan:
     left: int = 0
 
 
-def map_in_place(store: CheckpointStore, placed: list[Placed]) -> Mapped:
+def rest_on_store(store: CheckpointStore, placed: list[Placed]) -> Mapped:
+    """What a snapshot is to be spared: `map_in_place`, then `keep_what_is_gone`."""
+    standing = Standing(store.root)
+    result = map_in_place(store, placed, standing)
+    keep_what_is_gone(store, None if result.changed else standing)
+    return result
+
+
+def map_in_place(
+    store: CheckpointStore, placed: list[Placed], standing: Standing | None = None
+) -> Mapped:
     """Map what was just saved. Nothing is changed where that is not safe. Call it while no cell
     runs; `placed` keeps the memory alive meanwhile."""
     if not hasattr(sys, "_current_frames") or not _lock_is_real():
@@ -86,8 +98,8 @@ def map_in_place(store: CheckpointStore, placed: list[Placed]) -> Mapped:
         return Mapped(left=_size(placed), why="this operating system does not tell what is needed")
     if malloc_is_glibcs():
         ctypes.CDLL(None).malloc_trim(0)  # what was freed, a model's loading say, is in no image
-    plan = _plan(store, placed)
-    result = Mapped(plan.mapped, plan.left)
+    plan = _plan(placed, standing or Standing(store.root))
+    result = Mapped(plan.mapped, plan.left, changed=bool(plan.pieces))
     deadline = time.monotonic() + LIMIT_S
     for batch in _batches(plan.pieces):
         late = time.monotonic() > deadline
@@ -102,12 +114,12 @@ def map_in_place(store: CheckpointStore, placed: list[Placed]) -> Mapped:
     return result
 
 
-def keep_what_is_gone(store: CheckpointStore) -> list[Region]:
+def keep_what_is_gone(store: CheckpointStore, standing: Standing | None = None) -> list[Region]:
     """Maps of chunks whose files are not there any more become memory of the process's own, with
     the same bytes: an image could not open those files again. What could not be made so."""
-    libc, bad, standing = _keeping_the_lock(), [], Standing(store.root)
+    libc, bad, standing = _keeping_the_lock(), [], standing or Standing(store.root)
     for region in standing.regions.all:
-        if not standing.is_ours(region) or region.is_at_its_path:
+        if not standing.is_ours(region) or standing.is_there(region):
             continue
         if libc is None or not _copy(libc, region):
             bad.append(region)
@@ -121,9 +133,9 @@ def _size(placed: list[Placed]) -> int:
     return sum(each.chunk.nbytes for each in placed)
 
 
-def _plan(store: CheckpointStore, placed: list[Placed]) -> _Plan:
+def _plan(placed: list[Placed], standing: Standing) -> _Plan:
     """What is mapped already, what can be, and what cannot."""
-    plan, page, standing = _Plan(), mmap.PAGESIZE, Standing(store.root)
+    plan, page = _Plan(), mmap.PAGESIZE
     starts: dict[int, int] = {}
     for each in placed:
         end = (each.address + each.chunk.nbytes) // page * page

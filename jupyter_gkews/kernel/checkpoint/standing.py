@@ -25,12 +25,21 @@ class Standing:
         self.folder = os.path.join(self._root, "chunks", "")
         self.regions = process_maps.regions()
         self._written: dict[int, int] = {}
+        self._there: dict[tuple[str, int, int], bool] = {}
         if any(map(self.is_ours, self.regions.all)):
             self._written = process_maps.written_bytes()
 
     def is_ours(self, region: Region) -> bool:
         """Whether the region is a private map of a chunk."""
         return region.private and region.path.startswith(self.folder)
+
+    def is_there(self, region: Region) -> bool:
+        """Whether the file of the region is still the one at its path; asked once of each file,
+        for in a sandbox each question goes to another process."""
+        key = (region.path, region.device, region.inode)
+        if key not in self._there:
+            self._there[key] = region.is_at_its_path
+        return self._there[key]
 
     def path(self, chunk: Chunk) -> Path:
         """Where the file of a chunk is, as a map tells it."""
@@ -45,7 +54,7 @@ class Standing:
             and region.path == path
             and region.start - region.offset == address
             and self._written.get(region.start, 1) == 0
-            and region.is_at_its_path
+            and self.is_there(region)
             for region in lies_on
         )
 
