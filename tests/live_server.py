@@ -38,14 +38,20 @@ EXTENSIONS = {
 }
 
 
-def wait_until(what: Callable[[], Any], why: str, timeout_s: float = DEADLINE_S) -> Any:
-    """The first true value of `what()`; fails with `why` when it does not become true in time."""
+def wait_until(
+    what: Callable[[], Any],
+    why: str,
+    timeout_s: float = DEADLINE_S,
+    told: Callable[[], object] = lambda: "",
+) -> Any:
+    """The first true value of `what()`; fails with `why`, and what is `told` then, when it does not
+    become true in time."""
     end = time.monotonic() + timeout_s
     while True:
         value = what()
         if value:
             return value
-        assert time.monotonic() < end, f"not within {timeout_s} s: {why}"
+        assert time.monotonic() < end, f"not within {timeout_s} s: {why}\n{told()}"
         time.sleep(0.02)
 
 

@@ -151,6 +151,11 @@ def test_another_server_takes_the_frozen_kernel_over(
         taken = wait_until(
             lambda: [k for k in second.get("gkews/status")["kernels"] if k["state"] == "paused"],
             "the paused kernel is taken over",
+            told=lambda: (
+                second.get("gkews/status"),
+                first.log.read_text(),
+                second.log.read_text(),
+            ),
         )[0]
         assert taken["id"] == begun.id and taken["snapshot"]
         again = second.kernel_of("a.ipynb")
