@@ -12,6 +12,13 @@ import os
 from .context import Context
 from .records import PausedRecord
 
+#: Seconds between the tries of what failed.
+AGAIN_S = (0.1, 0.4)
+
+
+class _TakenError(Exception):
+    """Another process has the record locked."""
+
 
 def why_not(ctx: Context, record: PausedRecord) -> str | None:
     """Why this server cannot take the record over; None if it can."""
@@ -29,15 +36,32 @@ def why_not(ctx: Context, record: PausedRecord) -> str | None:
 
 
 async def adopt(ctx: Context) -> list[PausedRecord]:
-    """Register the paused kernels that can be taken over; their records, now owned."""
-    adopted = []
-    for record in await asyncio.to_thread(list, ctx.records):
-        try:
-            if await _adopt_one(ctx, record):
-                adopted.append(record)
-        except Exception:
-            ctx.log.exception("The paused kernel %s could not be taken over", record.kernel)
-            ctx.records.give_up(record.kernel)
+    """Register the paused kernels that can be taken over; their records, now owned.
+
+    What failed is tried again: a port may have been taken between its choice and its use, and a
+    server that only looks has a record locked for a moment.
+    """
+    adopted, left = [], await asyncio.to_thread(list, ctx.records)
+    for pause_s in (*AGAIN_S, None):
+        failed = []
+        for record in left:
+            try:
+                if await _adopt_one(ctx, record):
+                    adopted.append(record)
+            except Exception as error:
+                ctx.records.give_up(record.kernel)
+                failed.append(record)
+                taken = isinstance(error, _TakenError)
+                if pause_s is None and taken:
+                    ctx.log.info("Paused kernel %s is another server's", record.kernel)
+                elif pause_s is None:
+                    ctx.log.exception("Paused kernel %s could not be taken over", record.kernel)
+                elif not taken:
+                    ctx.log.warning("Paused kernel %s is tried again: %s", record.kernel, error)
+        left = failed
+        if not left or pause_s is None:
+            break
+        await asyncio.sleep(pause_s)
     return adopted
 
 
@@ -45,9 +69,8 @@ async def _adopt_one(ctx: Context, record: PausedRecord) -> bool:
     if (reason := why_not(ctx, record)) is not None:
         ctx.log.info("Paused kernel %s is not taken over: %s", record.kernel, reason)
         return False
-    if not await _claim(ctx, record.kernel):
-        ctx.log.info("Paused kernel %s is another server's", record.kernel)
-        return False
+    if not await asyncio.to_thread(ctx.records.claim, record.kernel):
+        raise _TakenError
     path = ctx.kernels.api_path(record.notebook or "")
     # read again: the other server may have resumed or dropped it before the lock was free
     now = ctx.records.get(record.kernel)
@@ -61,7 +84,11 @@ async def _adopt_one(ctx: Context, record: PausedRecord) -> bool:
         )
         return False
     await ctx.kernels.start_paused(record.kernel, record.kernel_name, path, record.kernel_info)
-    await ctx.kernels.give_session(record.kernel, path)
+    try:
+        await ctx.kernels.give_session(record.kernel, path)
+    except BaseException:
+        await ctx.kernels.discard(record.kernel)
+        raise
     ctx.log.info("Paused kernel %s of %s is taken over", record.kernel, path)
     return True
 
@@ -79,12 +106,3 @@ async def _find_snapshot(ctx: Context, record: PausedRecord) -> bool:
         else:
             record.in_cell = False  # it ended with its server; what there is, is the checkpoint
     return record.snapshot is not None or record.checkpoint is not None
-
-
-async def _claim(ctx: Context, kernel: str) -> bool:
-    """Own the record; tried again, for a server that only looks has it locked for a moment."""
-    for _ in range(5):
-        if await asyncio.to_thread(ctx.records.claim, kernel):
-            return True
-        await asyncio.sleep(0.05)
-    return False
