@@ -29,6 +29,8 @@ from .launching import LaunchSettings, sandbox_sockets
 from .lifecycle.announcer import Announcer
 from .lifecycle.context import Context, Settings
 from .lifecycle.records import PausedRecords
+from .lifecycle.recovery import WAYS as RECOVERY_WAYS
+from .lifecycle.recovery import Recoveries
 from .lifecycle.service import Lifecycle
 from .running import RunningKernels
 from .sandbox_kernelspecs import WhyNoSandbox, say_why_not
@@ -193,6 +195,14 @@ class GkewsApp(ExtensionApp):
         safe (Linux, no GPU in use, enough free memory). If not, it waits until the checkpoint is
         written. A pause always waits.""",
     ).tag(config=True)
+    recover = Enum(
+        RECOVERY_WAYS,
+        default_value="ask",
+        help="""What becomes of the kernels of a workspace that was paused and has come back without
+        its memory: `ask` shows them paused, with the checkpoints of that pause, to be resumed one
+        by one; `automatic` resumes them, one after another, when the server starts; `never` starts
+        without them, and their checkpoints are still listed.""",
+    ).tag(config=True)
     prepare_for_snapshots = Enum(
         freezable_server.WAYS,
         default_value="auto",
@@ -268,8 +278,8 @@ class GkewsApp(ExtensionApp):
         server.io_loop.add_callback(self._register_events)
         translate_settings(self.log)
         self._count_paused_as_idle()
-        if self.adopt_paused:
-            self._adopt_soon()
+        self._find_recoveries(context)
+        self._adopt_soon()
         self._be_freezable(launch, context)
         say_why_not(server.kernel_spec_manager, WhyNoSandbox(store.root))
         server.io_loop.add_callback(self.lifecycle.sweep_soon)
@@ -308,6 +318,8 @@ class GkewsApp(ExtensionApp):
         from .lifecycle.waking import Waking
         from .volume_files import VolumeFiles
 
+        if self.lifecycle.recoveries is not None:
+            server.io_loop.add_callback(asyncio.to_thread, self.lifecycle.recoveries.note_life)
         files = VolumeFiles(server.web_app, server.contents_manager)
         # in the loop: what is set now is overwritten with a copy that was made before
         server.io_loop.add_callback(files.watch)
@@ -321,6 +333,19 @@ class GkewsApp(ExtensionApp):
                 self.lifecycle, server.server_info, self._signs.told, self.log
             )
             server.io_loop.add_callback(self._sandboxed.start, sockets)
+
+    def _find_recoveries(self, context: Context) -> None:
+        from .journal.pauses import WorkspacePauses
+
+        server: Any = self.serverapp
+        self.lifecycle.recoveries = Recoveries(
+            context,
+            self.recover,
+            pauses=WorkspacePauses(context.store.root),
+            server={"root": str(context.kernels.root), "base_url": server.base_url},
+            resume=self.lifecycle.resume_and_wait,
+            tell=lambda: None,
+        )
 
     def _register_events(self) -> None:
         logger = self.serverapp.event_logger
@@ -380,7 +405,9 @@ class GkewsApp(ExtensionApp):
 
         async def adopt() -> None:
             try:
-                await self.lifecycle.adopt()
+                if self.adopt_paused:
+                    await self.lifecycle.adopt()
+                await self.lifecycle.recover()
             except Exception:
                 self.log.exception("Paused kernels of a previous server could not be taken over")
             finally:

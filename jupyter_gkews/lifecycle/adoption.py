@@ -35,13 +35,15 @@ def why_not(ctx: Context, record: PausedRecord) -> str | None:
     return None
 
 
-async def adopt(ctx: Context) -> list[PausedRecord]:
-    """Register the paused kernels that can be taken over; their records, now owned.
+async def adopt(ctx: Context, records: list[PausedRecord] | None = None) -> list[PausedRecord]:
+    """Register the paused kernels that can be taken over, of those in the store or of `records`;
+    their records, now owned.
 
     What failed is tried again: a port may have been taken between its choice and its use, and a
     server that only looks has a record locked for a moment.
     """
-    adopted, left = [], await asyncio.to_thread(list, ctx.records)
+    adopted = []
+    left = await asyncio.to_thread(list, ctx.records) if records is None else records
     for pause_s in (*AGAIN_S, None):
         failed = []
         for record in left:

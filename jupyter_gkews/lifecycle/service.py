@@ -20,6 +20,7 @@ from .adoption import adopt
 from .book import OperationBook
 from .context import Context
 from .operations import PHASES, Operation
+from .recovery import Recoveries
 from .requests import PauseRequest, ResumeRequest
 from .roster import Roster
 from .run import Run
@@ -49,6 +50,7 @@ class Lifecycle:
         self.upkeep = StoreUpkeep(ctx, self.shelf, self.snapshots, self.roster)
         self.survival = Survival(ctx, self.roster, self._keep)
         self.waking: Waking | None = None  # where a server can be restored whole
+        self.recoveries: Recoveries | None = None
 
     @property
     def engines(self) -> Engines:
@@ -281,6 +283,8 @@ class Lifecycle:
         if entry.run is None or entry.run.in_background:
             entry.enter("paused" if on.process.phase == "paused" else "running")
         self.roster.tell(entry, run.operation)
+        if self.recoveries is not None and error is None and entry.state == "running":
+            self.recoveries.resumed(entry.id)
         if run.operation.kind != "resume" and error is None:
             self._ctx.announcer.checkpoints(entry.id, run.result.checkpoint)
             if not self._stopping:
@@ -335,6 +339,24 @@ class Lifecycle:
         for record in await adopt(self._ctx):
             self.roster.take_over(record)
 
+    async def recover(self) -> None:
+        """After a cold start: take the kernels over of a pause that this server's predecessor did
+        not live to see the end of; their load, if it is wanted, goes on after the return."""
+        if self.recoveries is None:
+            return
+        for record in await self.recoveries.take_over():
+            self.roster.take_over(record)
+        if not self._stopping:
+            self._keep(self.recoveries.go_on())
+
+    async def resume_and_wait(self, kernel_id: str) -> GkewsError | None:
+        """Resume a paused kernel, by the operation that does so already or by a new one; its error.
+
+        Raises as `resume` does."""
+        operation = self.resume(kernel_id)
+        await self.book.get(operation.id).finished.wait()
+        return operation.error
+
     async def stop(self, timeout_s: float) -> None:
         """End what runs: cancelled where it can be, else waited for, at most `timeout_s`."""
         self._stopping = True
@@ -353,6 +375,8 @@ class Lifecycle:
     def close(self) -> None:
         """Let the next server have the records of the kernels that are paused."""
         self._ctx.records.close()
+        if self.recoveries is not None:
+            self.recoveries.close()
 
     # -- within ----------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ def stops(): raise KeyboardInterrupt
     assert kinds(kernel).startswith("['recovered', 'method']")
 
 
+@pytest.mark.soak
 def test_one_that_takes_long_holds_up_the_cells_and_not_the_resume(start_server: object) -> None:
     server = start_server("--GkewsApp.answer_timeout=1.5")  # type: ignore[operator]
     kernel = server.notebook("slow.ipynb").ready()
