@@ -145,7 +145,7 @@ class Waking:
         wake_up.finished = True
         self._ctx.log.info("%s", wake_up.sentence())
         for ended in self._ended:
-            await self._step(wake_up, "records", lambda _, ended=ended: ended(wake_up))  # type: ignore[misc]
+            await self._step(wake_up, "state", lambda _, ended=ended: ended(wake_up))  # type: ignore[misc]
 
     async def _step(
         self, wake_up: WakeUp, name: str, step: Callable[[WakeUp], Awaitable[object]]
