@@ -65,7 +65,10 @@ def watch_for_restores(
     find_handler = app.find_handler
 
     def looked(request: Any, **kwargs: Any) -> Any:
-        signs.look()
+        try:
+            signs.look()
+        except Exception:  # the request has nothing to do with it
+            server.log.exception("Whether this server was restored could not be looked at")
         return find_handler(request, **kwargs)
 
     app.find_handler = looked

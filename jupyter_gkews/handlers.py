@@ -117,7 +117,7 @@ class StatusHandler(GkewsHandler):
     async def get(self) -> None:
         """See getStatus in openapi.yaml."""
         no_workspace = _no_workspace()
-        recovery = self.lifecycle.recoveries.last if self.lifecycle.recoveries else None
+        recoveries = self.lifecycle.recoveries
         woke = self.lifecycle.waking.last if self.lifecycle.waking is not None else None
         self.reply(
             {
@@ -135,7 +135,7 @@ class StatusHandler(GkewsHandler):
                 },
                 "kernels": self.lifecycle.kernels(),
                 "engines": await asyncio.to_thread(self.lifecycle.engines.describe),
-                "recovery": recovery.to_json() if recovery is not None else None,
+                "recovery": recoveries.describe() if recoveries is not None else None,
                 "woke": woke.to_json() if woke is not None else None,
                 "store": {"path": str(self.store), "free": _free(self.store)},
             }

@@ -14,6 +14,8 @@ from typing import Any
 from jupyter_server.services.contents.handlers import ContentsHandler
 from tornado import web
 
+#: Seconds by which the clock of the volume's server may be behind ours.
+CLOCKS_S = 30.0
 #: Most files that are remembered; the oldest are forgotten first.
 MOST = 2_000
 
@@ -24,6 +26,7 @@ class VolumeFiles:
     def __init__(self, web_app: Any, contents: Any) -> None:
         self._web_app, self._contents = web_app, contents
         self._seen: dict[str, Any] = {}  # absolute path -> (modified ns, bytes) | None
+        self._stopped = 0.0  # when this server was frozen, by the wall clock
         self._unsure: dict[str, Any] = {}  # of them, as they were before the restore
         self._changed: set[str] = set()  # found to be others, and nobody has asked since
 
@@ -43,8 +46,10 @@ class VolumeFiles:
 
         settings["log_function"] = heard
 
-    def woke_up(self) -> None:
-        """From now on what is on the disk may be another file than pages have."""
+    def woke_up(self, stopped: float) -> None:
+        """From now on what is on the disk may be another file than pages have. `stopped`: when this
+        server was frozen, seconds since the epoch."""
+        self._stopped = stopped
         self._unsure = dict(self._seen)
         self._changed.clear()
 
@@ -52,7 +57,8 @@ class VolumeFiles:
         """Look at all of them; the absolute paths of those that were changed meanwhile."""
 
         def look() -> dict[str, bool]:
-            return {path: _is_another(path, then) for path, then in list(self._unsure.items())}
+            unsure = list(self._unsure.items())
+            return {path: self._is_another(path, then) for path, then in unsure}
 
         for path, another in (await asyncio.to_thread(look)).items():
             # unless it was asked for or saved while we looked
@@ -78,7 +84,7 @@ class VolumeFiles:
         if found is None:
             return
         then = self._unsure.pop(found, None)
-        if then is not None and _is_another(found, then):
+        if then is not None and self._is_another(found, then):
             self._changed.add(found)
         if found in self._changed:
             raise web.HTTPError(
@@ -100,6 +106,16 @@ class VolumeFiles:
         while len(self._seen) > MOST:
             del self._seen[next(iter(self._seen))]
 
+    def _is_another(self, path: str, then: Any) -> bool:
+        """Changed since this server was frozen. A file that is gone is no other one: a save
+        overwrites nothing; and what a cell wrote before is as it was then."""
+        if _look(path) in (then, None):
+            return False
+        try:
+            return os.stat(path).st_ctime >= self._stopped - CLOCKS_S
+        except OSError:
+            return False
+
     def _on_disk(self, path: str) -> str | None:
         try:
             return str(self._contents._get_os_path(path))
@@ -114,8 +130,3 @@ def _look(path: str) -> Any:
         return None
     # not the inode: gVisor numbers files anew when it opens them after a restore
     return found.st_mtime_ns, found.st_size
-
-
-def _is_another(path: str, then: Any) -> bool:
-    """A file that is gone is no other one: a save overwrites nothing."""
-    return _look(path) not in (then, None)

@@ -252,13 +252,23 @@ class Recoveries:
                 try:
                     error = await self._resume(kernel)
                 except GkewsError as raised:
-                    error = raised
+                    # the user was faster, or has shut it down
+                    error = None if raised.reason == "not_paused" else raised
                 if error is None:
                     self._set(kernel, "recovered")
                 else:
                     self._set(kernel, "failed", error.message)
             self._ctx.log.info("%s", found.sentence())
         await asyncio.to_thread(self._close, found)
+
+    def describe(self) -> dict[str, Any] | None:
+        """For `status`; None after an ordinary start."""
+        if self.last is None:
+            return None
+        for one in self.last.kernels:
+            if one.state in ("waiting", "failed") and one.kernel not in self._ctx.kernels:
+                one.state, one.why = "lost", "it was shut down; its checkpoint is in the list"
+        return self.last.to_json()
 
     def resumed(self, kernel: str) -> None:
         """A kernel that waited was resumed by the user."""

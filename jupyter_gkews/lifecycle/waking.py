@@ -36,7 +36,7 @@ class Server(Protocol):
 class Files(Protocol):
     """What pages have open (volume_files.VolumeFiles)."""
 
-    def woke_up(self) -> None:
+    def woke_up(self, stopped: float) -> None:
         """From now on what is on the disk may be another file."""
 
     async def changed(self) -> list[str]:
@@ -110,7 +110,7 @@ class Waking:
         for name, at_once in (
             ("activity", self._server.count_as_active),
             ("websockets", self._server.hang_up),
-            ("files", self._files.woke_up),
+            ("files", lambda: self._files.woke_up(found.stopped)),
         ):
             try:
                 at_once()

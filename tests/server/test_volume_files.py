@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ async def test_who_asks_may_save_and_who_does_not_may_not(
     await jp_fetch("api/contents/a.txt", method="PUT", body=body("mine"))
     await jp_fetch("api/contents/b.txt", method="PUT", body=body("mine"))
     (jp_root_dir / "a.txt").write_text("theirs")
-    files.woke_up()
+    files.woke_up(time.time())
     if looked_first:
         assert await files.changed() == [str(jp_root_dir / "a.txt")]
     with pytest.raises(HTTPClientError, match="409"):
@@ -65,7 +66,17 @@ async def test_what_is_gone_or_only_read_is_no_conflict(
     await jp_fetch("api/contents/read.txt")
     await jp_fetch("api/contents/gone.txt", method="PUT", body=body("mine"))
     os.unlink(jp_root_dir / "gone.txt")
-    files.woke_up()
+    files.woke_up(time.time())
     assert await files.changed() == []
     for name in ("read.txt", "gone.txt"):
         await jp_fetch("api/contents", name, method="PUT", body=body("mine again"))
+
+
+async def test_what_a_cell_wrote_before_the_pause_is_as_it_always_was(
+    files: VolumeFiles, jp_fetch: Any, jp_root_dir: Path
+) -> None:
+    await jp_fetch("api/contents/a.txt", method="PUT", body=body("mine"))
+    (jp_root_dir / "a.txt").write_text("a cell's")
+    files.woke_up(time.time() + 3600)
+    assert await files.changed() == []
+    await jp_fetch("api/contents/a.txt", method="PUT", body=body("mine again"))
