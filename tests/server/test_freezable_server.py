@@ -51,6 +51,7 @@ def test_kernels_speak_over_unix_sockets_through_a_pause_and_a_restart(
     assert not folder.exists()
 
 
+@pytest.mark.soak
 def test_a_transport_that_the_user_has_chosen_is_left(start_server: StartServer) -> None:
     server = start_server(
         "--GkewsApp.prepare_for_snapshots=always", "--KernelManager.transport=tcp"
