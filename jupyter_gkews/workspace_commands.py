@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Seconds that a resume is waited for: a node with a GPU may have to be made first.
 RESUME_S = 1800.0
+#: Seconds for a request that is being made when a command ends.
+ENDS_S = 15.0
 
 
 def add_to(add: Callable[..., Any]) -> None:
@@ -228,7 +230,7 @@ def _followed(options: argparse.Namespace) -> Iterator[tuple[WorkspaceObserver, 
         try:
             yield observer, Pauses(observer)
         finally:
-            observer.stop()
+            observer.stop(ENDS_S)
 
 
 # -- words -----------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 `/workspace/connect/<namespace>/<workspace>/<port>/` leads to that workspace's pod while it is ready
 (503 else), `/workspaces/api/v1/` to the backend; websockets included, bytes are passed on as they
-come. Who has no session is asked to sign in; requests of other origins that change something are
-refused. One request a connection.
+come. Who has no session is asked to sign in; a request to the backend that changes something must
+send back the cookie against forgery, as Kubeflow's web applications want it, and come from this
+origin. One request a connection.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from .backend import USER
 
 COOKIE = "gkews_stand_in_session"
+XSRF_COOKIE, XSRF_HEADER = "XSRF-TOKEN", "x-xsrf-token"
 CONNECT = "/workspace/connect/"
 API = "/workspaces/api/"
 SIGN_IN = "/oauth2/sign_in"
@@ -107,12 +109,13 @@ class AccessProxy:
         if path == SIGN_IN:
             asked = parse_qs(urlsplit(head.target).query)
             cookie = f"{COOKIE}={self.sign_in(asked['user'][0])}; Path=/; HttpOnly; SameSite=Lax"
+            forgery = f"{XSRF_COOKIE}={secrets.token_hex(16)}; Path=/; SameSite=Strict"
             to = asked.get("rd", ["/"])[0]
-            raise RefusedError(302, "signed in", f"Set-Cookie: {cookie}", f"Location: {to}")
+            headers = f"Set-Cookie: {cookie}", f"Set-Cookie: {forgery}", f"Location: {to}"
+            raise RefusedError(302, "signed in", *headers)
         user = self._user(head)
         if user is None:
-            wants_page = "text/html" in head.get("accept")
-            if wants_page and head.method == "GET":
+            if "text/html" in head.get("accept") and head.method == "GET":
                 where = f"Location: {SIGN_IN}?rd={quote(head.target)}"
                 raise RefusedError(302, "sign in", where)
             raise RefusedError(401, "no session")
@@ -120,6 +123,9 @@ class AccessProxy:
         if head.method not in SAFE and origin and urlsplit(origin).netloc != head.get("host"):
             raise RefusedError(403, "this is another origin")
         if path.startswith(API):
+            token = head.cookie(XSRF_COOKIE)
+            if head.method not in SAFE and (not token or token != head.get(XSRF_HEADER)):
+                raise RefusedError(403, f"{XSRF_COOKIE} was not sent back")
             return self._backend
         if path.startswith(CONNECT):
             parts = path.removeprefix(CONNECT).split("/")
@@ -135,11 +141,7 @@ class AccessProxy:
         raise RefusedError(404, "nothing is served here")
 
     def _user(self, head: _Head) -> str | None:
-        for part in head.get("cookie").split(";"):
-            name, _, value = part.strip().partition("=")
-            if name == COOKIE:
-                return self._sessions.get(value)
-        return None
+        return self._sessions.get(head.cookie(COOKIE))
 
 
 class _Head:
@@ -153,6 +155,14 @@ class _Head:
         """Lower case; what is given several times is joined."""
         found = [line.partition(":") for line in self._lines[1:]]
         return ", ".join(v.strip() for k, _, v in found if k.lower() == name)
+
+    def cookie(self, wanted: str) -> str:
+        """Its value; empty if there is none."""
+        for part in self.get("cookie").split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == wanted:
+                return value
+        return ""
 
     def passed_on(self, user: str) -> bytes:
         """With the user that the session names, whatever the client says it is."""

@@ -13,30 +13,39 @@ from kube.real_server import RealCluster
 from live_server import EXTENSIONS
 
 from .laptop import Laptop
-from .stand_in import StandIn
+from .stand_in import USER, StandIn
 from .visitor import Visitor
 
 #: Without JupyterLab, which no test but those with a browser needs.
 BARE = ["jupyter_server", f"--ServerApp.jpserver_extensions={EXTENSIONS}"]
+LAB = [
+    "jupyterlab", f"--ServerApp.jpserver_extensions={EXTENSIONS | {'jupyterlab': True}}",
+    "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+]  # fmt: skip
 
 
 @pytest.fixture
-def stand_in(real: RealCluster, tmp_path: Path) -> Iterator[StandIn]:  # noqa: F811
+def stand_in(
+    request: pytest.FixtureRequest,
+    real: RealCluster,  # noqa: F811
+    tmp_path: Path,
+) -> Iterator[StandIn]:
     """A namespace of the test's own, in which nothing runs yet."""
     skip_without_runsc(tmp_path / "state")
-    folder = tmp_path / "stand-in"
-    made = StandIn(real, f"e-{secrets.token_hex(4)}", folder, BARE).start()
+    folder, namespace = tmp_path / "stand-in", f"e-{secrets.token_hex(4)}"
+    made = StandIn(real, namespace, folder, getattr(request, "param", BARE)).start()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def visit(stand_in: StandIn) -> Iterator[Callable[[], Visitor]]:
+def visit(stand_in: StandIn) -> Iterator[Callable[..., Visitor]]:
     """Users, each with a session."""
     came: list[Visitor] = []
 
-    def come() -> Visitor:
-        came.append(Visitor(stand_in))
+    def come(user: str = USER) -> Visitor:
+        came.append(Visitor(stand_in, user=user))
         return came[-1]
 
     yield come

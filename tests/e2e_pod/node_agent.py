@@ -22,8 +22,10 @@ from urllib.parse import urlsplit
 from kube.actors.controller import WORKSPACE_LABEL, condition
 from kube.actors.nodes import PS_NAME, SNAPSHOTS, Nodes
 
+from jupyter_gkews.engines.gvisor import bundle
 from jupyter_gkews.engines.gvisor.server_sandbox import ServerPlan, ServerSandbox
 from jupyter_gkews.errors import GkewsError
+from jupyter_gkews.launching import ENV_SOCKETS
 
 from . import pod_main
 from .images import Images
@@ -34,6 +36,15 @@ ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 #: Of the container, and of the API server inside.
 PORT = 8888
 API_PORT = 6443
+
+
+class PodSandbox(ServerSandbox):
+    """The server inside is not told of it: as in a pod it has to find out what it lives in."""
+
+    def _plan(self) -> bundle.Plan:
+        plan = super()._plan()
+        del plan.env[ENV_SOCKETS]
+        return plan
 
 
 @dataclass
@@ -80,6 +91,10 @@ class NodeAgent(Nodes):
                 return run.sandbox.ip, run.sandbox.port
         return None
 
+    def hosted(self) -> int:
+        """How many pods have been started or restored here."""
+        return len(self._runs)
+
     # -- what kubelet does, in the actor's thread ------------------------------------------------
 
     def reconcile(self) -> None:
@@ -115,7 +130,7 @@ class NodeAgent(Nodes):
             run = Run(pod, self._sandbox(pod))
             self._runs[pod["metadata"]["uid"]] = run
             self._begin(run, self._bring_up(run, self._wanted(pod)))
-        elif run.state == "crashed":
+        elif run.state == "crashed" and self.starts:
             run.restarts, run.state = run.restarts + 1, "starting"
             self._begin(run, self._bring_up(run, ""))
         self._tell(pod, run)
@@ -151,8 +166,8 @@ class NodeAgent(Nodes):
             ready = all(condition(pod, gate).get("status") == "True" for gate in gates)
             conditions = [
                 scheduled,
-                {"type": "ContainersReady", "status": "True", "reason": ""},
-                {"type": "Ready", "status": "True", "reason": ""} if ready else _not_ready("Ready"),
+                {"type": "ContainersReady", "status": "True"},
+                {"type": "Ready", "status": "True"} if ready else _not_ready("Ready"),
             ]
             self._say_how(pod, run)
             if run.restored:
@@ -203,7 +218,7 @@ class NodeAgent(Nodes):
             command, str(home), env, [str(home), str(slot)],
             places={ACCOUNT: str(slot / "account")}, allow_hosts=[str(api.hostname)],
         )  # fmt: skip
-        return ServerSandbox(slot / "sandbox", plan)
+        return PodSandbox(slot / "sandbox", plan)
 
     def _mount_account(self, pod: Json) -> None:
         """The files of the pod's service account; the token is bound to this very pod."""
@@ -287,6 +302,13 @@ class NodeAgent(Nodes):
                 for pid in run.sandbox.pids() if run.state == "running" else ():
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
+
+    def is_down(self, workspace: str) -> bool:
+        """Its container has ended, and has not been started again."""
+        return any(
+            run.state == "crashed" and run.pod["metadata"]["labels"][WORKSPACE_LABEL] == workspace
+            for run in list(self._runs.values())
+        )
 
     def stop(self) -> None:
         super().stop()

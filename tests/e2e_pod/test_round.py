@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from .access_proxy import XSRF_HEADER
 from .laptop import Laptop
 from .stand_in import StandIn
 from .visitor import LIVE, ON, Visitor
 
 
 def test_a_workspace_goes_on_after_a_pause_and_a_resume(
-    stand_in: StandIn, visit: Callable[[], Visitor], laptop: Laptop
+    stand_in: StandIn, visit: Callable[..., Visitor], laptop: Laptop
 ) -> None:
     stand_in.create()
     user = visit()
@@ -21,6 +22,12 @@ def test_a_workspace_goes_on_after_a_pause_and_a_resume(
     kernel = user.notebook("work.ipynb")
     pid, _ = kernel.run(LIVE).split()
 
+    stranger = visit("eve@example.com")
+    assert stranger.set_paused(True).status_code == 403
+    assert stranger.client.get("api/status").status_code == 403
+    assert user.set_paused(True, **{XSRF_HEADER: "guessed"}).status_code == 403
+    assert user.set_paused(True, Origin="http://elsewhere.example").status_code == 403
+    assert user.set_paused(False).status_code == 409  # it is not paused
     assert user.set_paused(True).json() == {"data": {"paused": False}}
     waited = laptop.run("wait", "--for", "paused")
     assert waited.json["state"] == "paused", waited.said
@@ -38,7 +45,7 @@ def test_a_workspace_goes_on_after_a_pause_and_a_resume(
 
 @pytest.mark.soak
 def test_a_pause_from_outside_and_a_resume_in_the_dashboard_and_all_of_it_again(
-    stand_in: StandIn, visit: Callable[[], Visitor], laptop: Laptop
+    stand_in: StandIn, visit: Callable[..., Visitor], laptop: Laptop
 ) -> None:
     stand_in.create()
     user = visit()
@@ -61,7 +68,7 @@ def test_a_pause_from_outside_and_a_resume_in_the_dashboard_and_all_of_it_again(
 
 @pytest.mark.soak
 def test_a_cell_in_the_pod_pauses_its_own_workspace(
-    stand_in: StandIn, visit: Callable[[], Visitor], laptop: Laptop
+    stand_in: StandIn, visit: Callable[..., Visitor], laptop: Laptop
 ) -> None:
     stand_in.create()
     user = visit()

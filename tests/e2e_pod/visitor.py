@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from live_server import DEADLINE_S, LiveServer, wait_until
 
-from .access_proxy import COOKIE
+from .access_proxy import COOKIE, XSRF_COOKIE, XSRF_HEADER
 from .node_agent import PORT
 from .stand_in import USER, StandIn
 
@@ -44,7 +44,8 @@ class Visitor(LiveServer):
             base_url=self.url, cookies=self.cookies, timeout=DEADLINE_S, trust_env=False
         )
         self.dashboard = httpx.Client(
-            base_url=f"{stand_in.proxy.url}/workspaces/api/v1/workspaces/", cookies=self.cookies,
+            base_url=f"{stand_in.proxy.url}/workspaces/api/v1/workspaces/",
+            cookies={**self.cookies, XSRF_COOKIE: "sent-back"}, headers={XSRF_HEADER: "sent-back"},
             timeout=DEADLINE_S, trust_env=False,
         )  # fmt: skip
         self._sockets = []
@@ -79,10 +80,10 @@ class Visitor(LiveServer):
         found: list[Json] = self.dashboard.get(namespace).raise_for_status().json()["data"]
         return next(one for one in found if one["name"] == name)
 
-    def set_paused(self, paused: bool) -> httpx.Response:
+    def set_paused(self, paused: bool, **headers: str) -> httpx.Response:
         """The button of the dashboard."""
         body = {"data": {"paused": paused}}
-        return self.dashboard.post(f"{self.place}/actions/pause", json=body)
+        return self.dashboard.post(f"{self.place}/actions/pause", json=body, headers=headers)
 
     def wait_for(self, state: str, seconds: float = 120.0) -> Json:
         """Until the dashboard shows this state."""

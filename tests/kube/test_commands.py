@@ -304,3 +304,13 @@ def test_calling_off_where_nothing_runs_says_so(
     found = json.loads(out)
     assert (found["request"], found["state"]) == ("nothing", "running")
     assert found["note"].startswith("No pause runs: ")
+
+
+def test_a_command_leaves_no_thread_that_could_abort_the_process_at_its_end(
+    run: Callable[..., tuple[int, str, str]], running: Platform
+) -> None:
+    before = set(threading.enumerate())
+    assert run("pause", "default/ws")[0] == 0
+    assert run("resume", "default/ws")[0] == 0  # its pod is another: events are followed anew
+    left = set(threading.enumerate()) - before
+    assert [one.name for one in left if one.name.startswith("gkews watch")] == []

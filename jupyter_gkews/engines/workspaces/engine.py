@@ -26,6 +26,8 @@ from .state import WorkspaceState
 T = TypeVar("T")
 #: Seconds that a first look at the workspace may take.
 FIRST_LOOK_S = 15.0
+#: Seconds that the end of a server may wait for the threads of watches.
+ENDS_S = 2.0
 
 
 class WorkspacesEngine:
@@ -128,7 +130,7 @@ class WorkspacesEngine:
             observer, self._observer = self._observer, None
             self._closed = True
         if observer is not None:
-            observer.stop()
+            observer.stop(ENDS_S)
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._cluster.close()
 

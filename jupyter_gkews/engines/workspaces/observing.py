@@ -129,6 +129,7 @@ class WorkspaceObserver:
         self._version = 0
         self._listed: set[str] = set()
         self._watches: dict[str, ObjectWatch] = {}
+        self._replaced: list[ObjectWatch] = []
         self._told: list[Callable[[WorkspaceState], None]] = []
         self._stopped = False
 
@@ -161,14 +162,18 @@ class WorkspaceObserver:
             ).start()  # fmt: skip
         return self
 
-    def stop(self) -> None:
-        """End all watches."""
+    def stop(self, wait_s: float = 0.0) -> None:
+        """End all watches, and wait so long for their threads: a process that ends while one of
+        them still runs may be aborted by it."""
         with self._changed:
             self._stopped = True
-            watches = list(self._watches.values())
+            watches = [*self._watches.values(), *self._replaced]
             self._changed.notify_all()
         for watch in watches:
             watch.stop()
+        end = time.monotonic() + wait_s
+        for watch in watches:
+            watch.join(max(0.0, end - time.monotonic()))
 
     def restart(self) -> None:
         """After a wake-up in another pod: every connection is dead, and rights may be others."""
@@ -305,6 +310,8 @@ class WorkspaceObserver:
             self._watches["events"] = watch
         if before is not None:
             before.stop()
+            ending = [one for one in self._replaced if not one.join(0.0)]
+            self._replaced = [*ending, before]
         watch.start()
 
     def _event_changed(self, name: str, found: Json | None) -> None:

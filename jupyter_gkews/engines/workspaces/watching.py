@@ -79,7 +79,8 @@ class ObjectWatch:
 
     def join(self, seconds: float) -> bool:
         """Whether the thread has ended."""
-        self._thread.join(seconds)
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
         return not self._thread.is_alive()
 
     # -- in its thread -----------------------------------------------------------------------

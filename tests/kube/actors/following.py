@@ -79,7 +79,8 @@ class Actor:
             except (OSError, http.client.HTTPException, ValueError, AttributeError):
                 self._ended.wait(0.1)  # the server is away, or its answer was cut
             except Answered as answered:
-                self._note(answered)
+                if answered.code != 503:
+                    self._note(answered)
                 self._ended.wait(0.1)
 
     def _act(self) -> None:
@@ -94,7 +95,8 @@ class Actor:
             try:
                 self.reconcile()
             except Answered as answered:
-                if answered.code not in (404, 409):  # somebody was faster: it is seen next time
+                # somebody was faster: it is seen next time; or the server is just starting
+                if answered.code not in (404, 409, 503):
                     self._note(answered)
                 self.again(0.05)
             except (OSError, http.client.HTTPException):
