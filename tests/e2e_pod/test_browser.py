@@ -1,0 +1,63 @@
+"""JupyterLab in a workspace's pod in a real browser, over pauses and resumes of its pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import LAB
+from .laptop import Laptop
+from .stand_in import StandIn
+from .visitor import LIVE, ON, Visitor
+
+pytest.importorskip("playwright", reason="the browser tests need the package playwright")
+
+from playwright.sync_api import BrowserContext
+
+from .browser import Tab, chromium, write_notebook
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.timeout(900),
+    pytest.mark.parametrize("stand_in", [LAB], indirect=True, ids=["lab"]),
+]
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[BrowserContext]:
+    """A browser with the cookies of nobody."""
+    with chromium(tmp_path) as browser:
+        yield browser.new_context(viewport={"width": 1280, "height": 760})
+
+
+@pytest.fixture
+def user(stand_in: StandIn, visit: Callable[..., Visitor]) -> Visitor:
+    """Of a workspace with JupyterLab and a notebook."""
+    stand_in.create()
+    write_notebook(stand_in.home() / "work.ipynb", LIVE.strip(), ON)
+    found = visit()
+    found.wait_until_served()
+    return found
+
+
+def test_a_tab_that_is_closed_and_opened_again_finds_the_same_process(
+    stand_in: StandIn, user: Visitor, context: BrowserContext, laptop: Laptop
+) -> None:
+    tab = Tab(context, stand_in)
+    tab.sign_in("work.ipynb")
+    pid = tab.run(0).split()[0]
+    tab.page.keyboard.press("Control+s")
+    tab.close()
+    tab = Tab(context, stand_in)
+    tab.open("work.ipynb")
+    assert tab.run(1).split() == [pid, "1", "True"]
+    tab.close()
+    assert user.set_paused(True).status_code == 200
+    user.wait_for("Paused")
+    assert laptop.run("resume").json["provenance"] == "restored"
+    user.wait_until_served()
+    tab = Tab(context, stand_in)
+    tab.open("work.ipynb")
+    assert tab.run(1).split() == [pid, "2", "True"]
