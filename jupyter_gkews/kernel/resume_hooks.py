@@ -11,6 +11,7 @@ import inspect
 import sys
 import time
 import traceback
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -19,8 +20,8 @@ from typing import Any, Callable, TypeVar
 Hook = Callable[..., Any]
 AnyHook = TypeVar("AnyHook", bound=Hook)
 
-#: What was registered in this kernel, by name, in the order of registration.
-_HOOKS: dict[str, Hook] = {}
+#: What was registered in this kernel, in the order of registration.
+_HOOKS: list[Hook] = []
 #: What hooks raised, not yet shown: the next cell shows it.
 _UNTOLD: list[str] = []
 
@@ -44,7 +45,8 @@ def on_resume(function: AnyHook) -> AnyHook:
     """Run `function(resumed)` after every resume of this kernel, before the next cell.
 
     To be used as a decorator, or called. Registering a function of the same name again (a cell that
-    is run twice) replaces the first. `function` gets a `Resumed`, or nothing if it takes no
+    is run twice) replaces the first; methods of several objects, and several lambdas, are all run.
+    `function` gets a `Resumed`, or nothing if it takes no
     argument. It is kept in checkpoints as variables are. Raises TypeError for what cannot be
     called, and for an async function.
     """
@@ -52,20 +54,24 @@ def on_resume(function: AnyHook) -> AnyHook:
         raise TypeError(f"on_resume needs a function, not {type(function).__name__}")
     if asyncio.iscoroutinefunction(function):
         raise TypeError("on_resume needs a plain function: nothing awaits an async one")
-    _HOOKS[_name(function)] = function
+    _put(function)
     return function
 
 
 def forget_on_resume(function: Hook) -> bool:
     """Do not run `function` any more; whether it was registered."""
-    return _HOOKS.pop(_name(function), None) is not None
+    key = _key(function)
+    left = [hook for hook in _HOOKS if _key(hook) != key]
+    found = len(left) < len(_HOOKS)
+    _HOOKS[:] = left
+    return found
 
 
 def run_hooks(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Run all, with what the server says; [{"name", "error": str | None, "seconds"}]."""
     paused, resumed = (_time(told.get(key)) for key in ("paused", "resumed"))
     what = Resumed(str(told["provenance"]), float(told["away_s"]), paused, resumed)
-    return [_run_one(name, hook, what) for name, hook in list(_HOOKS.items())]
+    return [_run_one(_name(hook), hook, what) for hook in list(_HOOKS)]
 
 
 def _run_one(name: str, hook: Hook, what: Resumed) -> dict[str, Any]:
@@ -89,15 +95,14 @@ def show_untold(*_: Any) -> None:
 
 
 def hooks_to_keep() -> dict[str, Hook]:
-    """What goes into a checkpoint."""
-    return dict(_HOOKS)
+    """What goes into a checkpoint, under names that tell one from the other."""
+    return {f"{number}: {_name(hook)}": hook for number, hook in enumerate(_HOOKS, 1)}
 
 
 def put_hooks_back(hooks: Any) -> None:
     """What a checkpoint had."""
     if type(hooks) is dict:
-        _HOOKS.clear()
-        _HOOKS.update(hooks)
+        _HOOKS[:] = hooks.values()
 
 
 def _takes_argument(hook: Hook) -> bool:
@@ -123,7 +128,31 @@ def _time(said: Any) -> datetime:
         return datetime.now(timezone.utc)
 
 
+def _put(function: Hook) -> None:
+    key = _key(function)
+    for at, hook in enumerate(_HOOKS):
+        if _key(hook) == key:
+            _HOOKS[at] = function
+            return
+    _HOOKS.append(function)
+
+
 def _name(function: Hook) -> str:
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    module = getattr(function, "__module__", None)
-    return name if module in (None, "__main__") else f"{module}.{name}"
+    """For messages. What a checkpoint could not keep answers to nothing."""
+    try:
+        name = getattr(function, "__qualname__", None) or type(function).__qualname__
+        module = getattr(function, "__module__", None)
+    except Exception:
+        return type(function).__qualname__
+    return str(name) if module in (None, "__main__") else f"{module}.{name}"
+
+
+def _key(function: Hook) -> Any:
+    """The same for a function that is defined a second time; for a method, of the same object."""
+    if not isinstance(function, types.FunctionType):
+        if isinstance(function, types.MethodType):
+            return (id(function.__self__), function.__func__.__qualname__)
+        return id(function)
+    code = function.__code__
+    where = (code.co_filename, code.co_firstlineno, code.co_code, code.co_consts)
+    return (function.__module__, function.__qualname__, where if "<" in code.co_name else None)

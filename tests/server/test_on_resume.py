@@ -22,7 +22,8 @@ def reopen(resumed):
 
 class Reader:
     def start(self): heard.append("method")
-reader = Reader()
+if "reader" not in globals():
+    reader = Reader()
 on_resume(reader.start)
 """
 
@@ -103,6 +104,59 @@ def test_one_that_takes_long_holds_up_the_cells_and_not_the_resume(start_server:
     resumed = kernel.do("resume")
     assert "still run" in resumed["result"]["note"] and time.monotonic() - began < 60
     assert kinds(kernel) == "['recovered', 'method', 'slow']"
+
+
+def test_everything_that_can_be_called_may_be_registered(server: LiveServer) -> None:
+    kernel = server.notebook("kinds.ipynb").ready()
+    kernel.run(
+        """
+import functools
+from jupyter_gkews import on_resume
+class Reader:
+    def __init__(self, name): self.name = name
+    def start(self, resumed): heard.append(self.name)
+    def __call__(self, resumed): heard.append("called " + self.name)
+    @classmethod
+    def of_all(cls): heard.append("all")
+    @staticmethod
+    def of_none(): heard.append("none")
+heard, a, b = [], Reader("a"), Reader("b")
+for hook in (a.start, b.start, a, Reader.of_all, Reader.of_none, functools.partial(heard.append)):
+    on_resume(hook)
+on_resume(lambda: heard.append(1)); on_resume(lambda: heard.append(2))
+def makes(text):
+    @on_resume
+    def made(): heard.append(text)
+makes("first"); makes("second")
+on_resume(print)
+@on_resume
+def registers_one_more(resumed): on_resume(later)
+def later(): heard.append("later")
+del hook
+"""
+    )
+    expected = ["a", "b", "called a", "all", "none", "Resumed", 1, 2, "second"]
+    for _ in range(2):
+        kernel.do("pause")
+        resumed = kernel.do("resume")
+        assert resumed["result"]["note"] is None and resumed["result"]["lost"] == []
+        said = kernel.run(
+            "print([e if type(e) in (str, int) else type(e).__name__ for e in heard])"
+        )
+        assert said.strip() == str(expected)
+        kernel.run("heard.clear()")
+        if "later" not in expected:
+            expected.append("later")
+
+
+def test_one_that_ends_the_kernel_leaves_it_paused_with_its_checkpoint(server: LiveServer) -> None:
+    kernel = server.notebook("ends.ipynb").ready()
+    kernel.run(
+        "import os\nfrom jupyter_gkews import on_resume\non_resume(lambda: os._exit(3))\nx = 1"
+    )
+    kernel.do("pause")
+    assert kernel.fail("resume")["reason"] == "kernel_died"
+    assert kernel.status["state"] == "paused" and kernel.status["checkpoint"]
 
 
 @pytest.mark.parametrize("what", ["3", "async_one"])
