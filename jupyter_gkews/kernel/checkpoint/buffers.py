@@ -107,6 +107,7 @@ class Buffers:
         self._index: dict[tuple[str, int, int, str, bool], int] = {}
         self._copied: set[int] = set()  # views that are copied at a load
         self._shared: set[int] = set()  # views that several objects have: none has it alone
+        self._unclaimed: set[int] = set()  # views of what was written and taken back
         self._names: dict[int, dict[str, None]] = {}  # of the variables that use a view
         self._groups: list[_Group] | None = None
         self.name = ""  # of the variable that is being written
@@ -141,10 +142,17 @@ class Buffers:
             if copied:
                 self._copied.add(index)
             self._groups = None
-        else:
+        elif index not in self._unclaimed:
             self._shared.add(index)
+        self._unclaimed.discard(index)
         self.use(index)
         return index
+
+    def again(self, start: int) -> None:
+        """What registered the views from index `start` on is not written after all, or again."""
+        taken_back = set(range(start, len(self)))
+        self._shared -= taken_back
+        self._unclaimed |= taken_back
 
     def use(self, index: int) -> None:
         """The variable that is being written looks at this view."""

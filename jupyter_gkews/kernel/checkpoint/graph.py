@@ -205,10 +205,14 @@ class GraphWriter(pickle.Pickler):
         holder = [value]
         start = self._file.mark()
         views, buffers = len(self.buffers), len(self.pickle_buffers)
+        storages = len(self.storage_tokens)
 
         def back() -> Memo:
             self._file.back_to(start)
             del self.pickle_buffers[buffers:]
+            self.buffers.again(views)
+            for key in list(self.storage_tokens)[storages:]:
+                del self.storage_tokens[key]  # each is looked at again, and told
             self.keep(self.record)  # losses are known by their ids
             self.record = NameRecord(name, announced=self.record.announced)
             return self._memo_before(holder)

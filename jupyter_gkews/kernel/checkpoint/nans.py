@@ -17,11 +17,24 @@ _MARKS = (b"G\x7f\xf8", b"G\xff\xf8")
 #: Numbers of those that are found again in a module.
 _OF_MATH, _OF_NUMPY, _FIRST_OWN = 0, 1, 2
 _BITS = 64
+#: The pickler hands on the bytes of one big object by themselves, from 64 KiB on; smaller pieces
+#: may be opcodes without a frame.
+_PIECE = 1 << 16
+_PROTOCOL, _FRAME = b"\x80\x05", b"\x95"
 
 
 def may_hold(data: Any) -> bool:
-    """Whether these bytes of a graph may hold a NaN."""
-    return type(data) is bytes and any(mark in data for mark in _MARKS)
+    """Whether this piece of a graph, as the pickler hands it on, may hold a NaN."""
+    if type(data) is not bytes or (len(data) >= _PIECE and not _is_frame(data)):
+        return False
+    return any(mark in data for mark in _MARKS)
+
+
+def _is_frame(data: bytes) -> bool:
+    """Whether a piece is opcodes (a long int may make it big), not the bytes of one object."""
+    start = len(_PROTOCOL) if data.startswith(_PROTOCOL) else 0
+    length = int.from_bytes(data[start + 1 : start + 9], "little")
+    return data[start : start + 1] == _FRAME and length == len(data) - start - 9
 
 
 def known() -> dict[int, int]:
