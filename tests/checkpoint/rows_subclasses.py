@@ -93,4 +93,52 @@ assert group == {1, 2} and type(group) is Group and twice == complex(2, -0.0) an
 assert point == (3, 3) and point.y == 3 and type(point) is Point and type(pair) is Pair
 assert held[0] is around and around[0] is held and Text('c', 'd') == 'cd'""",
     },
+    "containers_whose_attributes_have_code_of_their_own": {
+        "setup": """
+asked = []
+class Strict(dict):
+    __slots__ = ('label', 'unset')
+    def __setitem__(self, key, value): raise TypeError('strict')
+    def __getattr__(self, name): asked.append(name); return 'invented'
+    def __setattr__(self, name, value): asked.append(name); raise TypeError('strict')
+class Watching(list):
+    def append(self, item): raise TypeError('strict')
+    def __getattr__(self, name): asked.append(name); return {'invented': 1}
+    def __setattr__(self, name, value): asked.append(name)
+    def __getattribute__(self, name): asked.append(name); return object.__getattribute__(self, name)
+class Word(str):
+    __slots__ = ('__private', 'shown')
+    def __new__(cls, a, b): return super().__new__(cls, a + b)
+    def __getattr__(self, name): asked.append(name); return 'invented'
+    def __setattr__(self, name, value): asked.append(name); raise TypeError('strict')
+class Loud(Word):
+    shown = property(lambda self: asked.append('shown'))
+class Open(dict):
+    def __setitem__(self, key, value): raise TypeError('strict')
+    def __setattr__(self, name, value): asked.append(name)
+strict = Strict(a=1); Strict.label.__set__(strict, [strict])
+watching = Watching([1, 2]); object.__getattribute__(watching, '__dict__')['of'] = watching
+word = Word('a', 'b'); Word._Word__private.__set__(word, 1); Word.shown.__set__(word, [word])
+loud = Loud('c', 'd'); Word.shown.__set__(loud, 5)
+items = Open(a=1); object.__setattr__(items, '__dict__', items)
+asked.clear()""",
+        "check": """
+assert asked == [], asked
+assert dict(strict) == {'a': 1} and Strict.label.__get__(strict)[0] is strict
+try: Strict.unset.__get__(strict)
+except AttributeError: pass
+else: raise AssertionError
+assert list(watching) == [1, 2] and object.__getattribute__(watching, '__dict__') == {'of': watching}
+assert word == 'ab' and Word._Word__private.__get__(word) == 1 and Word.shown.__get__(word)[0] is word
+assert loud == 'cd' and Word.shown.__get__(loud) == 5
+assert object.__getattribute__(items, '__dict__') is items and dict.get(items, 'a') == 1""",
+    },
+    "what_a_class_does_with_its_own_state": {
+        "setup": """
+class Told(dict):
+    def __setitem__(self, key, value): raise TypeError('strict')
+    def __setstate__(self, state): self.__dict__.update(state, lock='made anew')
+told = Told(a=1); told.name = 'n'; told.lock = 'old'""",
+        "check": "assert told == {'a': 1} and told.name == 'n' and told.lock == 'made anew'",
+    },
 }

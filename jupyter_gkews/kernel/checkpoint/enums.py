@@ -6,13 +6,11 @@ the graph calls is here as well: names and arguments are part of the format.
 
 from __future__ import annotations
 
-import copyreg
 import datetime
 import enum
-import types
 from typing import TYPE_CHECKING, Any, Callable
 
-from . import rebuild
+from . import attributes, rebuild
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -49,10 +47,10 @@ _FILL: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def reduce_enum(cls: type, attributes: dict[str, Any], slots: Any, qualname: str) -> Reduced:
-    """A class of an enumeration, by value. `attributes`: those that cloudpickle would keep."""
+def reduce_enum(cls: type, kept: dict[str, Any], slots: Any, qualname: str) -> Reduced:
+    """A class of an enumeration, by value. `kept`: the attributes that cloudpickle would keep."""
     members: dict[str, Any] = cls.__members__  # type: ignore[attr-defined]
-    attributes = {key: value for key, value in attributes.items() if key not in members}
+    kept = {key: value for key, value in kept.items() if key not in members}
     known: dict[int, int] = {}
     aliases = [known.setdefault(id(member), at) for at, member in enumerate(members.values())]
     flags = issubclass(cls, enum.Flag)
@@ -71,7 +69,7 @@ def reduce_enum(cls: type, attributes: dict[str, Any], slots: Any, qualname: str
         for key, m in found.items()
         if m._name_ in held and key is not m._value_ and key != m._value_
     ]
-    state = {"attributes": attributes, "slots": slots, "members": held, "by_value": more}
+    state = {"attributes": kept, "slots": slots, "members": held, "by_value": more}
     return enum_class, (*args, *made), state, None, None, set_enum
 
 
@@ -89,22 +87,15 @@ def _content(member: Any) -> Any:
 
 def _state(member: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """Attributes, slots and items of a member."""
-    attributes = {k: v for k, v in vars(member).items() if k not in _GIVEN}
-    slots = {}
-    for name in copyreg._slotnames(type(member)):  # type: ignore[attr-defined]
-        found = next((vars(b)[name] for b in type(member).__mro__ if name in vars(b)), None)
-        if type(found) is types.MemberDescriptorType:
-            try:
-                slots[name] = found.__get__(member, type(member))
-            except AttributeError:
-                continue
+    own, slots = attributes.held(member)
+    own = {key: value for key, value in own.items() if key not in _GIVEN}
     base: Any = next((base for base in type(member).__mro__ if base in _FILL), None)
     items: Any = None
     if base is dict:
         items = dict(dict.items(member))
     elif base is not None:
         items = list(base.__iter__(member))
-    return attributes, slots, items
+    return own, slots, items
 
 
 def register(writer: GraphWriter) -> None:
@@ -176,21 +167,19 @@ def enum_class(
 
 def set_enum(cls: Any, state: dict[str, Any]) -> None:
     """Give an enumeration and its members what they held."""
-    attributes = dict(state["attributes"])
+    own = dict(state["attributes"])
     for name in _OURS:
-        if name in vars(cls) and name not in attributes:
+        if name in vars(cls) and name not in own:
             type.__delattr__(cls, name)
-    if "_hashable_values_" in attributes and "_hashable_values_" not in vars(cls):
-        del attributes["_hashable_values_"]
-    rebuild.set_class(cls, (attributes, state["slots"]))
+    if "_hashable_values_" in own and "_hashable_values_" not in vars(cls):
+        del own["_hashable_values_"]
+    rebuild.set_class(cls, (own, state["slots"]))
     by_value = cls._value2member_map_
     by_value.clear()
     for name, (value, held, slots, items) in state["members"].items():
         member = cls._member_map_[name]
         member._value_ = value
-        vars(member).update(held)
-        for slot, each in slots.items():
-            setattr(member, slot, each)
+        attributes.put(member, held, slots)
         if items is not None:
             base = next(base for base in cls.__mro__ if base in _FILL)
             _FILL[base](member, items)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import rebuild
-from .looks import default_state, slots_of
+from .attributes import default_state, slots_of
 from .user_modules import module_dict
 
 Reduced = tuple[Any, ...]

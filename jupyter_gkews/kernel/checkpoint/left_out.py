@@ -6,12 +6,12 @@ Only of classes of the user's: those of libraries know what they can do without.
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import sys
 from typing import Any
 
 from . import rebuild
+from .attributes import held
 from .user_modules import is_library_file
 
 Reduced = tuple[Any, ...]
@@ -78,15 +78,10 @@ def _is_users(cls: type) -> bool:
 def attributes(obj: Any) -> dict[str, Any]:
     """What an object holds by name: dictionary and slots. Not what it computes again by itself."""
     cls = type(obj)
-    found = dict(object.__getattribute__(obj, "__dict__")) if cls.__dictoffset__ else {}
-    for name in copyreg._slotnames(cls):  # type: ignore[attr-defined]
-        try:
-            found[name] = object.__getattribute__(obj, name)
-        except AttributeError:
-            continue
+    own, slots = held(obj)
     return {
         name: value
-        for name, value in found.items()
+        for name, value in {**own, **slots}.items()
         if type(name) is str and not _computes(cls, name)
     }
 

@@ -7,7 +7,6 @@ by its class alone, unless the class is a well-known one. It runs no code of the
 from __future__ import annotations
 
 import collections
-import copyreg
 import datetime
 import decimal
 import enum
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from . import safetensors_files
+from .attributes import default_state, slots_of
 from .places import look_at_array, look_at_tensor
 
 #: Values that are the same wherever they are equal.
@@ -235,9 +235,9 @@ def _instance(prints: Any, obj: Any, cls: type) -> None:
 
 def _attributes(prints: Any, obj: Any, cls: type) -> None:
     """The instance dictionary and the slots, read as the default pickling does."""
-    for name in slots_of(cls):
+    for member in slots_of(cls).values():
         try:
-            part = _slot(cls, name).__get__(obj, cls)
+            part = member.__get__(obj, cls)
         except AttributeError:
             prints.say("unset")
         else:
@@ -248,17 +248,6 @@ def _attributes(prints: Any, obj: Any, cls: type) -> None:
             return
         if attributes:
             prints.then_mapping(attributes)
-
-
-@functools.lru_cache(maxsize=4096)
-def slots_of(cls: type) -> list[str]:
-    """The names of the slots of a class and its bases."""
-    names: list[str] = copyreg._slotnames(cls)  # type: ignore[attr-defined]
-    return [name for name in names if type(_slot(cls, name)) is types.MemberDescriptorType]
-
-
-def _slot(cls: type, name: str) -> Any:
-    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
 # ---- numpy, torch, pandas: as far as the process has imported them ----
@@ -432,14 +421,3 @@ def _look_of_plain(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
     if issubclass(cls, (int, float, complex, str, bytes, set, frozenset, bytearray)):
         return None
     return Look(_instance)
-
-
-def default_state(cls: type) -> bool:
-    """Whether dictionary, slots and elements are all the state: nothing overrides how it is
-    pickled. A named tuple's own methods say the same."""
-    for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"):
-        if getattr(cls, name, None) is not getattr(object, name, None):
-            return False
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return True
-    return not hasattr(cls, "__getnewargs__") and not hasattr(cls, "__getnewargs_ex__")

@@ -8,11 +8,10 @@ that wants other arguments. None of it runs here, neither at a save nor at a loa
 from __future__ import annotations
 
 import collections
-import copyreg
 import enum
 from typing import TYPE_CHECKING, Any, Callable
 
-from . import rebuild
+from . import attributes, rebuild
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -116,7 +115,7 @@ def reduce(writer: GraphWriter, obj: Any) -> Any:
     state = _attributes(obj)
     if base in (tuple, frozenset, str, bytes, int, float, complex):
         made = (make, (type(obj), base, _value(base, obj)))
-        return made if state is None else (*made, state, None, None, rebuild.set_state)
+        return made if state is None else (*made, state, None, None, set_attributes)
     option = None
     if base in _OPTION:  # asked of the builtin: the class may have another of the name
         option = vars(base)[_OPTION[base]].__get__(obj)
@@ -126,14 +125,8 @@ def reduce(writer: GraphWriter, obj: Any) -> Any:
 
 def _attributes(obj: Any) -> Any:
     """Its dictionary and slots, as pickle has them: None, a dictionary, or a pair."""
-    own = getattr(obj, "__dict__", None) or None
-    slots = {}
-    for name in copyreg._slotnames(type(obj)):  # type: ignore[attr-defined]
-        try:
-            slots[name] = getattr(obj, name)
-        except AttributeError:
-            continue
-    return (own, slots) if slots else own
+    own, slots = attributes.held(obj)
+    return (own or None, slots) if slots else own or None
 
 
 # ---- at a load ----
@@ -170,6 +163,16 @@ def fill(made: Any, contents: tuple[Any, Any, Any, Any]) -> None:
     else:
         set.update(made, items)
     if state is made:  # a dictionary whose items are its attributes
-        made.__dict__ = made
+        object.__setattr__(made, "__dict__", made)
     elif state is not None:
+        set_attributes(made, state)
+
+
+def set_attributes(made: Any, state: Any) -> None:
+    """Its dictionary and slots; a `__setstate__` of its class, which is there for this, gets them
+    instead."""
+    if getattr(type(made), "__setstate__", None) is not None:
         rebuild.set_state(made, state)
+        return
+    own, slots = state if isinstance(state, tuple) else (state, None)
+    attributes.put(made, own, slots)

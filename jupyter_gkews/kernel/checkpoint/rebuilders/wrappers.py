@@ -6,8 +6,6 @@ It never calls what is wrapped. The constructors are named in graph.pkl: add, ne
 
 from __future__ import annotations
 
-import contextlib
-import copyreg
 import functools
 import gc
 import itertools
@@ -17,6 +15,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import rebuild
+from ..attributes import held
 from ..placeholders import Lost
 from .interface import CannotKeepError, Handler, Reduced
 
@@ -76,12 +75,7 @@ def reduce_reference(writer: GraphWriter, ref: Any) -> Any:
 
 def _state(obj: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Its attributes, in the form of object's own reduce."""
-    cls = type(obj)
-    slots = {}
-    for name in copyreg._slotnames(cls):  # type: ignore[attr-defined]
-        with contextlib.suppress(AttributeError):
-            slots[name] = object.__getattribute__(obj, name)
-    attributes = object.__getattribute__(obj, "__dict__") if cls.__dictoffset__ else {}
+    attributes, slots = held(obj)
     return (dict(attributes), slots) if attributes or slots else None
 
 

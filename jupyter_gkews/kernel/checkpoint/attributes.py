@@ -1,0 +1,66 @@
+"""The attributes of an object as they lie in it: its dictionary, and slots by their descriptors.
+
+Neither reading nor putting them back runs code of the user's: no `__getattr__`, no `__setattr__`,
+no property.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+
+@functools.lru_cache(maxsize=4096)
+def slots_of(cls: Any) -> dict[str, Any]:
+    """The slots of a class and its bases: by name (a private one's as it is stored), the
+    descriptor of the first class that has one."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        if "__slots__" in vars(base):
+            for name, part in vars(base).items():
+                if type(part) is types.MemberDescriptorType:
+                    found.setdefault(name, part)
+    return found
+
+
+def held(obj: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The dictionary of an object, the very one ({} if it has none), and what its slots hold."""
+    cls = type(obj)
+    slots = {}
+    for name, member in slots_of(cls).items():
+        try:
+            slots[name] = member.__get__(obj, cls)
+        except AttributeError:
+            continue
+    return (object.__getattribute__(obj, "__dict__") if cls.__dictoffset__ else {}), slots
+
+
+def put(obj: Any, attributes: Mapping[str, Any] | None, slots: Mapping[str, Any] | None) -> None:
+    """Give an object what `held` found. Raises AttributeError where its class has no such slot."""
+    if attributes:
+        own = object.__getattribute__(obj, "__dict__")
+        dict.update(own, {_interned(name): value for name, value in attributes.items()})
+    for name, value in (slots or {}).items():
+        member = slots_of(type(obj)).get(name)
+        if member is not None:
+            member.__set__(obj, value)
+        else:  # its class has another shape by now
+            object.__setattr__(obj, name, value)
+
+
+def _interned(name: Any) -> Any:
+    return sys.intern(name) if type(name) is str else name
+
+
+def default_state(cls: type) -> bool:
+    """Whether dictionary, slots and elements are all the state: nothing overrides how it is
+    pickled. A named tuple's own methods say the same."""
+    for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"):
+        if getattr(cls, name, None) is not getattr(object, name, None):
+            return False
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return True
+    return not hasattr(cls, "__getnewargs__") and not hasattr(cls, "__getnewargs_ex__")
