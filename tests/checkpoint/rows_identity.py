@@ -65,6 +65,40 @@ assert by[Planet.EARTH] == 'home' and by[2] == 2 and by[F.RW] == 'rw'
 import pickle
 assert repr(Color.RED) == '<Color.RED: 1>' and str(Number.ONE) in ('1', 'Number.ONE')""",
     },
+    "an_enum_whose_classes_have_code_for_their_attributes": {
+        "setup": """
+from enum import Enum, EnumMeta, Flag
+seen = []
+class Meta(EnumMeta):
+    def __setattr__(cls, name, value): seen.append(name); super().__setattr__(name, value)
+class Noting:
+    def __setattr__(self, name, value): seen.append(name); object.__setattr__(self, name, value)
+class Color(Noting, Enum, metaclass=Meta):
+    RED = 1
+    BLUE = 2
+    AZURE = 2
+class Sealed(Enum):
+    ON = 1
+    def __setattr__(self, name, value):
+        if '_sort_order_' in vars(self): seen.append(name)
+        object.__setattr__(self, name, value)
+class Strict(EnumMeta):
+    def __setattr__(cls, name, value):
+        if name in ('__module__', '__qualname__'): raise TypeError('strict')
+        super().__setattr__(name, value)
+class Right(Flag, metaclass=Strict):
+    READ = 1
+    WRITE = 2
+object.__setattr__(Color.RED, 'note', [Color.BLUE])
+seen.clear()""",
+        "check": """
+assert seen == [], seen
+assert Color(2) is Color.BLUE is Color.AZURE and list(Color) == [Color.RED, Color.BLUE]
+assert Color.RED.note == [Color.BLUE] and Color.RED.value == 1 and Color.RED.name == 'RED'
+assert Sealed(1) is Sealed.ON and (Right.READ | Right.WRITE).value == 3
+Color.RED.more = 1; Meta.other = 1; Color.other = 2
+assert seen == ['more', 'other'], seen""",
+    },
     "members_of_an_enum_whose_mixin_makes_them": {
         "setup": """
 import datetime

@@ -147,11 +147,8 @@ def enum_class(
         made._value_ = at if values[at] is None else values[at]
         return made
 
-    owner = metaclass = metaclass or enum.EnumMeta
-    if metaclass.__module__ == "__main__":
-        parents = (c for c in metaclass.__mro__ if c.__module__ != "__main__")
-        owner = next(c for c in parents if "__new__" in vars(c))
-    namespace = owner.__prepare__(name, bases)
+    metaclass = metaclass or enum.EnumMeta
+    namespace = rebuild.library_owner(metaclass, "__prepare__").__prepare__(name, bases)
     namespace["__new__"] = new
     namespace["__init__"] = lambda self, *args: None
     for at, each in enumerate(names):
@@ -159,9 +156,11 @@ def enum_class(
     options = {}
     if boundary is not None and any(hasattr(base, "_boundary_") for base in bases):
         options["boundary"] = boundary
-    with rebuild.quiet_subclassing(bases):
-        made = owner.__new__(metaclass, name, bases, namespace, **options)
-    made.__module__, made.__qualname__ = module, qualname
+    # the metaclass makes the members as well, and sets attributes of theirs
+    with rebuild.quiet_subclassing(bases, metaclass, ("__setattr__",)):
+        new_class = rebuild.library_owner(metaclass, "__new__").__new__
+        made = new_class(metaclass, name, bases, namespace, **options)
+        made.__module__, made.__qualname__ = module, qualname
     return made
 
 
@@ -178,8 +177,7 @@ def set_enum(cls: Any, state: dict[str, Any]) -> None:
     by_value.clear()
     for name, (value, held, slots, items) in state["members"].items():
         member = cls._member_map_[name]
-        member._value_ = value
-        attributes.put(member, held, slots)
+        attributes.put(member, {"_value_": value, **held}, slots)
         if items is not None:
             base = next(base for base in cls.__mro__ if base in _FILL)
             _FILL[base](member, items)

@@ -200,21 +200,28 @@ def make_class(metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict
     """
     with quiet_subclassing(bases, metaclass):
         if metaclass.__module__ == "__main__" or metaclass.__name__ == "_TypedDictMeta":
-            owner: Any = type
-            if metaclass.__module__ == "__main__":
-                parents = (c for c in metaclass.__mro__ if c.__module__ != "__main__")
-                owner = next(c for c in parents if "__new__" in vars(c))
+            users = metaclass.__module__ == "__main__"
+            owner: Any = library_owner(metaclass, "__new__") if users else type
             return owner.__new__(metaclass, name, bases, dict(keywords))
         return types.new_class(
             name, bases, {"metaclass": metaclass}, lambda ns: ns.update(keywords)
         )
 
 
+def library_owner(cls: type, name: str) -> Any:
+    """The first class in the order of inheritance that has `name` itself and is no cell's: its
+    method does what the user's adds to, and runs none of the user's code."""
+    return next(c for c in cls.__mro__ if c.__module__ != "__main__" and name in vars(c))
+
+
 @contextlib.contextmanager
-def quiet_subclassing(bases: tuple[Any, ...], metaclass: Any = type) -> Iterator[None]:
-    """No `__init_subclass__` of the user's runs for a class made within, and no `__setattr__` of
-    the user's metaclass (that of abc sets an attribute)."""
-    hooks = [(base, "__init_subclass__") for b in bases for base in getattr(b, "__mro__", ())]
+def quiet_subclassing(
+    bases: tuple[Any, ...], metaclass: Any = type, quiet_too: tuple[str, ...] = ()
+) -> Iterator[None]:
+    """No `__init_subclass__` of the user's runs for a class made within, no `__setattr__` of the
+    user's metaclass (that of abc sets an attribute), and none of the methods `quiet_too`."""
+    above = [base for each in bases for base in getattr(each, "__mro__", ())]
+    hooks = [(base, name) for base in above for name in ("__init_subclass__", *quiet_too)]
     hooks += [(base, "__setattr__") for base in metaclass.__mro__]
     quiet = []
     for base, hook in dict.fromkeys(hooks):
@@ -233,8 +240,7 @@ def set_class(cls: Any, state: tuple[dict[str, Any], Any]) -> None:
     run again; that of a library does."""
     attributes = dict(state[0])
     registered = attributes.pop("_abc_impl", ())
-    owners = [c for c in type(cls).__mro__ if "__setattr__" in vars(c)]
-    owner: Any = next(c for c in owners if c.__module__ != "__main__")
+    owner = library_owner(type(cls), "__setattr__")
     for name, value in attributes.items():
         owner.__setattr__(cls, name, value)
     if "__firstlineno__" in attributes:  # 3.13 forgets it with each attribute that is set
@@ -344,7 +350,7 @@ _NONE = object()
 def weak_reference(target: Any = _NONE, callback: Any = None) -> Any:
     """A weak reference to a restored object, or a dead one."""
     if target is _NONE:
-        return weakref.ref(_Gone())
+        return weakref.ref(Gone())
     return weakref.ref(target, callback)
 
 
@@ -355,11 +361,14 @@ def weak_proxy(target: Any) -> Any:
 
 def dead_proxy() -> Any:
     """A weak proxy of what is gone."""
-    return weakref.proxy(_Gone())
+    return weakref.proxy(Gone())
 
 
-class _Gone:
-    """Something to point a dead weak reference at."""
+class Gone:
+    """Something to point a dead weak reference at, or a dead WeakMethod: it has a method."""
+
+    def method(self) -> None:
+        """Never called."""
 
 
 def fill_weak_set(target: Any, items: list[Any]) -> None:

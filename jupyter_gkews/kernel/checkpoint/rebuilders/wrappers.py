@@ -156,21 +156,14 @@ def set_property(target: Any, state: tuple[tuple[Any, ...], Any]) -> None:
 
 def own_reference(cls: Any, *target: Any) -> Any:
     """A weak reference to a restored object, or a dead one."""
-    return weakref.ref.__new__(cls, target[0] if target else rebuild._Gone())
-
-
-class _Gone:
-    """Something that has a method to point a dead WeakMethod at."""
-
-    def method(self) -> None:
-        """Never called."""
+    return weakref.ref.__new__(cls, target[0] if target else rebuild.Gone())
 
 
 def weak_method(cls: Any, *method: Any) -> Any:
     """A weak reference to a method of a restored object, or a dead one."""
     if method and isinstance(method[0], Lost):
         return method[0]
-    return cls(*method) if method else cls(_Gone().method)
+    return cls(*method) if method else cls(rebuild.Gone().method)
 
 
 def comparing_key(comparing: Any, *compared: Any) -> Any:
