@@ -133,6 +133,21 @@ assert word == 'ab' and Word._Word__private.__get__(word) == 1 and Word.shown.__
 assert loud == 'cd' and Word.shown.__get__(loud) == 5
 assert object.__getattribute__(items, '__dict__') is items and dict.get(items, 'a') == 1""",
     },
+    "bytes_that_change_made_by_code_of_their_own": {
+        "setup": """
+class Frame(bytearray):
+    def __init__(self, sender, data):
+        super().__init__(data)
+        self.sender = sender
+class Quiet(bytearray):
+    def __iter__(self): raise TypeError('quiet')
+frame = Frame('me', b'hello'); held = [frame, memoryview(frame)[1:3]]
+quiet = Quiet(b'abc'); quiet.of = quiet""",
+        "check": """
+assert frame == b'hello' and frame.sender == 'me' and type(frame) is Frame and held[0] is frame
+assert bytes(held[1]) == b'el' and held[1].obj is frame
+assert quiet == b'abc' and quiet.of is quiet and type(quiet) is Quiet""",
+    },
     "what_a_class_does_with_its_own_state": {
         "setup": """
 class Told(dict):

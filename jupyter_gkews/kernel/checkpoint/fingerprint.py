@@ -22,7 +22,7 @@ from .looks import ATOMS, LOOKS, Look, look_of
 from .placeholders import Lost
 from .places import Places
 from .rebuilders import not_compared, types_of_ours
-from .singletons import StandIn, process_objects
+from .singletons import StandIn, found_again
 
 #: Objects of one name that are looked at before the time is looked at again.
 _LOOK_AT_CLOCK = 512
@@ -55,8 +55,7 @@ class Fingerprints:
     ) -> None:
         self.places = places or Places()
         self._lost = lost
-        self._process = process_objects()
-        self._process.update(identities.sentinels())
+        self._process = found_again()
         self._nans = nans.known()
         self._rebuilt = types_of_ours()
         self._namespaces = {

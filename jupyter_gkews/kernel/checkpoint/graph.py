@@ -51,7 +51,7 @@ from .placeholders import Loss, Lost
 from .process_maps import Region
 from .rebuilders.duplicates import Descriptors
 from .reduction import ALONE, reduce_sharing
-from .singletons import is_kernels_own, process_objects
+from .singletons import found_again, is_kernels_own
 from .watch import Hung, interrupted
 
 Reduced = tuple[Any, ...]
@@ -148,7 +148,7 @@ class GraphWriter(pickle.Pickler):
         self._handovers = {ExactPickler: 0, DeepPickler: 0}
         self._nans = nans.Nans()
         self.announced: set[int] = set()  # ids of namespaces
-        self._singletons = {**identities.sentinels(), **process_objects()}
+        self._singletons = found_again()
         self._left_out: dict[Any, Any] = {}
         self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
         own = user_modules.own_modules()
@@ -436,15 +436,14 @@ class GraphWriter(pickle.Pickler):
         for base in (types.ModuleType, types.FunctionType):
             if issubclass(cls, base):
                 return self.handlers[base]
+        known = cls in cloudpickle.Pickler.dispatch_table
+        base = None if known else subclasses.base_of(cls)
+        if base is not None:
+            return functools.partial(subclasses.reduce, base)
         safe = cls in reduction.SAFE and cls not in self._singleton_types
-        if safe or (reduction.is_named_tuple(cls) and subclasses.base_of(cls) is None):
+        if safe or reduction.is_named_tuple(cls):
             return None
-        if cls not in cloudpickle.Pickler.dispatch_table and subclasses.base_of(cls) is not None:
-            return subclasses.reduce
         if reduction.is_plain(cls) and cls not in self._singleton_types:
-            named = reduction.named_objects(cls)
-            if named:
-                return functools.partial(reduction.reduce_named, named)
             try:
                 obj.__reduce_ex__(5)
             except Exception:

@@ -8,6 +8,8 @@ Found again in the modules of the process that loads, never copied. It only look
 from __future__ import annotations
 
 import dis
+import itertools
+import operator
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +44,10 @@ _COMMON = frozenset(
         *(types.MethodType, property, staticmethod, classmethod),
     )
 )
+#: Types of objects that the collector never knows of.
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+#: A process has more objects than that.
+_FEW = 1000
 #: A constant longer than this is a text, no sentinel.
 _LONG = 64
 _IS = dis.opmap["IS_OP"]
@@ -234,5 +240,10 @@ def reduce_spec(writer: Any, spec: Any) -> Any:
 
 def is_everything(value: Any) -> bool:
     """Whether a list is what gc.get_objects() gives: all objects of the process."""
-    modules = sys.modules
-    return type(value) is list and len(value) > 1000 and any(each is modules for each in value)
+    if type(value) is not list or len(value) <= _FEW:
+        return False
+    # The collector lists no plain values (what it lists may be untracked since). Most lists of
+    # that size have nothing else.
+    if not _PLAIN.isdisjoint(map(type, itertools.islice(value, _FEW))):
+        return False
+    return any(map(operator.is_, value, itertools.repeat(sys.modules)))

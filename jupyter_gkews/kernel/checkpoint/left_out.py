@@ -21,7 +21,11 @@ _DESCRIBING = ("__reduce_ex__", "__reduce__", "__getstate__")
 def watched(obj: Any, rv: Reduced, known: dict[Any, Any]) -> tuple[Reduced, str]:
     """`rv`, so that a load tells which attributes of `obj` it had not; and the sentence where that
     is certain already, else "". `known`: what the same pass has used before."""
-    method = _method(type(obj))
+    cls = type(obj)
+    try:
+        method = known[cls]
+    except KeyError:
+        method = known[cls] = _method(cls)
     if method is None:
         return rv, ""
     func, args, state, items, pairs, setter = (*rv, None, None, None, None)[:6]
@@ -35,9 +39,9 @@ def watched(obj: Any, rv: Reduced, known: dict[Any, Any]) -> tuple[Reduced, str]
     if not names:
         return rv, ""
     makes = getattr(func, "__name__", "") in ("__newobj__", "__newobj_ex__", "new_object")
-    new: Any = type(obj).__new__
+    new: Any = cls.__new__
     plain = makes and setter is None and new is object.__new__
-    certain = plain and given is not None and not hasattr(type(obj), "__setstate__")
+    certain = plain and given is not None and not hasattr(cls, "__setstate__")
     names = known.setdefault(names, names)  # one tuple, written once
     watching = (state, names, method, setter)
     rv = (func, args, watching, items, pairs, rebuild.set_described)

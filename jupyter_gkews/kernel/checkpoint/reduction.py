@@ -5,7 +5,6 @@ which describes itself wrongly fails here, alone, and not inside the pickler.
 from __future__ import annotations
 
 import collections
-import copyreg
 import datetime
 import decimal
 import fractions
@@ -78,26 +77,6 @@ def is_plain(cls: type) -> bool:
     if cls in cloudpickle.Pickler.dispatch_table or hasattr(cls, "__getnewargs__"):
         return False
     return not hasattr(cls, "__getnewargs_ex__")
-
-
-def named_objects(cls: type) -> dict[int, Reduced]:
-    """Objects of a library's class that its module has under a name and that hold nothing: they
-    are compared by `is` (dataclasses.MISSING). By id: how each is found again."""
-    module = sys.modules.get(cls.__module__)
-    if module is None or not cloudpickle._should_pickle_by_reference(cls):
-        return {}
-    if cls.__base__ is not object or copyreg._slotnames(cls):  # type: ignore[attr-defined]
-        return {}
-    return {
-        id(value): (rebuild.attribute, (module, name))
-        for name, value in list(vars(module).items())
-        if type(value) is cls and not (cls.__dictoffset__ and vars(value))
-    }
-
-
-def reduce_named(named: dict[int, Reduced], writer: GraphWriter, obj: Any) -> Any:
-    """An object of a class of which some are known by a name."""
-    return named.get(id(obj), NotImplemented)
 
 
 def answers_all(cls: type) -> bool:

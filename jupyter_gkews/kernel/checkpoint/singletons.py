@@ -31,6 +31,12 @@ class StandIn:
         return self
 
 
+def found_again() -> dict[int, tuple[Any, Reduced]]:
+    """All that is found again instead of copied, by id: objects of the process, and objects of
+    modules that others compare by identity."""
+    return {**identities.sentinels(), **process_objects()}
+
+
 def process_objects() -> dict[int, tuple[Any, Reduced]]:
     """Objects of the process itself, found again instead of copied, by id."""
     found: dict[int, tuple[Any, Reduced]] = {}

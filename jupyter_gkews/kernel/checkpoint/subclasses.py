@@ -25,6 +25,7 @@ _FILLING: dict[type, tuple[str, ...]] = {
     collections.Counter: ("__init__", "__setitem__", "items", "__iter__", "update"),
     dict: ("__setitem__", "items", "__iter__"),
     list: ("append", "extend", "__iter__"),
+    bytearray: ("__init__", "__iter__"),
     collections.deque: ("__init__", "append", "extend", "__iter__"),
     set: ("__init__", "add", "update", "__iter__"),
     frozenset: ("__init__", "__iter__"),
@@ -65,8 +66,8 @@ def _contents(base: type, obj: Any) -> Any:
         if base is collections.OrderedDict:  # its own order, which move_to_end changes
             pairs = collections.OrderedDict.items(obj)
         return dict(pairs)
-    if base is list:
-        return list.__getitem__(obj, slice(None))
+    if base in (list, bytearray):
+        return base.__getitem__(obj, slice(None))
     return list(base.__iter__(obj))  # type: ignore[attr-defined]
 
 
@@ -108,10 +109,8 @@ def _above_fields(cls: type) -> set[str]:
     return names
 
 
-def reduce(writer: GraphWriter, obj: Any) -> Any:
-    """An object of a class that `base_of` knows."""
-    base = base_of(type(obj))
-    assert base is not None
+def reduce(base: type, writer: GraphWriter, obj: Any) -> Any:
+    """An object of a class of which `base_of` says `base`."""
     state = _attributes(obj)
     if base in (tuple, frozenset, str, bytes, int, float, complex):
         made = (make, (type(obj), base, _value(base, obj)))
@@ -158,8 +157,8 @@ def fill(made: Any, contents: tuple[Any, Any, Any, Any]) -> None:
             collections.OrderedDict.__setitem__(made, key, value)
     elif issubclass(base, dict):
         dict.update(made, items)
-    elif base is list:
-        list.extend(made, items)
+    elif base in (list, bytearray):
+        base.extend(made, items)
     else:
         set.update(made, items)
     if state is made:  # a dictionary whose items are its attributes
