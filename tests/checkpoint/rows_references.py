@@ -32,6 +32,14 @@ def load(folder, **how):
 """
 
 ROWS: dict[str, dict[str, Any]] = {
+    "what_opens_weights": {
+        "setup": """
+from jupyter_gkews.kernel.checkpoint import safetensors_files
+safetensors_files.watch()
+from safetensors import safe_open
+openers = {'a': [safe_open]}""",
+        "check": "import safetensors; assert openers['a'][0] is safetensors.safe_open is safe_open",
+    },
     "model_of_several_files": {
         "setup": _BEGIN
         + """

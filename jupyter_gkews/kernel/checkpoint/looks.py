@@ -23,7 +23,6 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from . import safetensors_files
 from .attributes import default_state, slots_of
 from .places import look_at_array, look_at_tensor
 
@@ -101,7 +100,6 @@ def _byte_array(prints: Any, obj: Any, cls: type) -> None:
 
 
 def _class(prints: Any, obj: Any, cls: type) -> None:
-    obj = safetensors_files.unwrapped(obj)
     if _found_by_name(obj):
         root = obj.__module__.split(".")[0]
         prints.say("class of", root)

@@ -29,6 +29,7 @@ _PASSING = frozenset(("overlay", "aufs", "tmpfs", "ramfs", "squashfs", "fuse.ove
 
 #: Files opened by safetensors in this process: real path -> the path that was asked for.
 _opened: dict[str, str] = {}
+_watching = False
 
 
 class Identity(NamedTuple):
@@ -131,11 +132,18 @@ def opened() -> list[str]:
 
 def watch() -> None:
     """Note from now on which files safetensors opens; if it is not imported yet, once it is."""
+    global _watching
+    _watching = True
     module = sys.modules.get("safetensors")
     if module is not None:
         _wrap(module)
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def watching() -> bool:
+    """Whether `watch` was called in this process: its `safe_open` is another one then."""
+    return _watching
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -205,12 +213,6 @@ class _Noting(type):
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(cls._original, name)
-
-
-def unwrapped(cls: type) -> type:
-    """The `safe_open` of the package, where `cls` is ours: which of them a process has does not
-    show in what it does."""
-    return cls._original if isinstance(cls, _Noting) else cls
 
 
 # ---- what will be there tomorrow ----

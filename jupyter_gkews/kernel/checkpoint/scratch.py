@@ -55,9 +55,11 @@ def main(fd_in: int, fd_out: int, folder: str) -> None:
     from jupyter_gkews.kernel import pure_python
 
     pure_python.install(first["pure_python"])
-    from jupyter_gkews.kernel.checkpoint import own_imports
+    from jupyter_gkews.kernel.checkpoint import own_imports, safetensors_files
     from jupyter_gkews.kernel.checkpoint.module_files import signatures
 
+    if first["watching"]:  # what is imported shall have the very names that it has in the kernel
+        safetensors_files.watch()
     with own_imports.found_again(first["own"]):
         refused = own_imports.import_modules(first["modules"])
     seen = signatures()

@@ -23,6 +23,7 @@ from typing import Any, Callable
 
 from .. import plain_json as json
 from .. import pure_python
+from . import safetensors_files
 
 #: Seconds without a sign of life after which the process is given up.
 SILENCE_S = 180.0
@@ -49,6 +50,7 @@ def _surroundings() -> dict[str, Any]:
     return {
         "sys_path": [path for path in sys.path if isinstance(path, str)],
         "pure_python": pure_python.folders(),
+        "watching": safetensors_files.watching(),
         "environ": dict(os.environ),
         "cwd": cwd,
     }
@@ -94,8 +96,7 @@ class Zygote:
         """How the last child ended, or the process itself; negative: by this signal."""
         self._buffer = b""
         self._errors = b""
-        paths = self.made_for["sys_path"]
-        first = {"sys_path": paths, "pure_python": self.made_for["pure_python"]}
+        first = {key: self.made_for[key] for key in ("sys_path", "pure_python", "watching")}
         self.say(
             {**first, "borrowed": borrowed, "modules": modules, "own": own or {}, "idle_s": IDLE_S}
         )
