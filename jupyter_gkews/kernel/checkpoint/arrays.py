@@ -23,7 +23,7 @@ Reduced = tuple[Any, ...]
 
 #: Owners of memory that arrays may stand on and that the pickler writes with their bytes. (bytes
 #: cannot change: whoever stands on them shares nothing that shows.)
-_OWNERS = (bytearray, array_module.array, mmap.mmap)
+OWNERS = (bytearray, array_module.array, mmap.mmap)
 
 
 def reduce_shared(array: Any, held: dict[int, bool]) -> Reduced | None:
@@ -79,7 +79,7 @@ _VIEWS = (memoryview, *map(type, gc.get_referents(memoryview(b""))))
 
 def _is_owner(cls: type) -> bool:
     # an array or a structure of ctypes: their common base has no name to be found by
-    return cls in _OWNERS or any(base.__module__ == "_ctypes" for base in cls.__mro__)
+    return cls in OWNERS or any(base.__module__ == "_ctypes" for base in cls.__mro__)
 
 
 def _references(holder: Any, name: str) -> int:

@@ -246,6 +246,7 @@ def _records(
         warnings.simplefilter("ignore")  # deprecations of what objects do to be saved
         for entry, value in todo:
             check()
+            entry.pop("announced", None)  # of a first pass
             name = entry["name"]
             loss, announced = refused.get(name), 0
             if loss is None and identities.is_everything(value):

@@ -15,19 +15,15 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Callable
+from typing import Any, BinaryIO, Callable
 
 from ...errors import GkewsError
-
-if TYPE_CHECKING:
-    from .manifest import Manifest
+from .manifest import COMPRESSED, Manifest
 
 #: What may be asked for.
 WAYS = ("none", "zstd")
 #: What a graph may be compressed with; gzip (of the standard library) where there is no zstd.
 CODECS = ("zstd", "gzip")
-#: The format of a manifest whose graph is compressed: older readers refuse it.
-FORMAT = 3
 #: A graph smaller than this (bytes) is left as it is: that is what an empty notebook has.
 SMALL = 16384
 _LEVEL = 3
@@ -92,7 +88,7 @@ def pack(
     manifest.graph = {
         "name": name_of(graph), "bytes": nbytes, "codec": codec, "plain": plain, "why": why
     }  # fmt: skip
-    manifest.format = max(manifest.format, FORMAT)
+    manifest.format = max(manifest.format, COMPRESSED)
 
 
 def _private(path: str, flags: int) -> int:

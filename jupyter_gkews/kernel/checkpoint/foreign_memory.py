@@ -7,17 +7,14 @@ again. It never copies or changes memory.
 
 from __future__ import annotations
 
-import array
 import bisect
 import mmap
 import sys
 from collections.abc import Iterable
 from typing import Any
 
+from .arrays import OWNERS
 from .buffers import address_of
-
-#: Owners that are written with their bytes, or mapped again.
-_KINDS = (bytearray, array.array, mmap.mmap)
 
 
 class Owners:
@@ -26,7 +23,7 @@ class Owners:
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         found = {}
         for obj in objects:
-            if type(obj) not in _KINDS or (type(obj) is mmap.mmap and obj.closed):
+            if type(obj) not in OWNERS or (type(obj) is mmap.mmap and obj.closed):
                 continue
             with memoryview(obj) as view:
                 nbytes = view.nbytes

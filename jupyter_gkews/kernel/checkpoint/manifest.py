@@ -19,8 +19,10 @@ from .. import plain_json as json
 from .chunks import Chunk, fsync_file
 from .references import Reference, files_of
 
+#: What only a reader can read that knows it: references to files; a compressed graph.
+WITH_REFERENCES, COMPRESSED = 2, 3
 #: The newest format that this code reads.
-FORMAT = 3
+FORMAT = COMPRESSED
 KEY_BYTES = 32
 
 _KEEPS = "Nothing was loaded and the checkpoint was not changed."

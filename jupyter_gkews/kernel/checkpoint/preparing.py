@@ -17,7 +17,7 @@ from . import chunks, compression, environment, functions, process_state
 from .collect import CellOf, Collected, GraphFile, collect
 from .commit import Staging
 from .import_order import in_import_order
-from .manifest import Manifest
+from .manifest import WITH_REFERENCES, Manifest
 from .placeholders import Loss
 from .store import CheckpointStore, as_typed
 from .storing import Stored
@@ -55,7 +55,7 @@ def complete(manifest: Manifest, stored: Stored, written: int) -> None:
     graph_bytes = manifest.graph["bytes"]
     manifest.references = stored.references
     if stored.references:
-        manifest.format = max(manifest.format, 2)
+        manifest.format = max(manifest.format, WITH_REFERENCES)
     manifest.bytes = {
         "total": stored.bytes_total + graph_bytes,
         "written": written + graph_bytes,

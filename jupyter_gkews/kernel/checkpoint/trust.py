@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from ...errors import GkewsError
 from . import chunks
 from .compression import CODECS
-from .compression import FORMAT as COMPRESSED
-from .manifest import FORMAT, Manifest, parse, render, unchecked
+from .manifest import COMPRESSED, FORMAT, Manifest, parse, render, unchecked
 
 if TYPE_CHECKING:
     from .store import CheckpointStore
