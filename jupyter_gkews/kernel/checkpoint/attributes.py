@@ -28,7 +28,7 @@ def slots_of(cls: Any) -> dict[str, Any]:
 
 def held(obj: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The dictionary of an object, the very one ({} if it has none), and what its slots hold."""
-    cls = type(obj)
+    cls: Any = type(obj)
     slots = {}
     for name, member in slots_of(cls).items():
         try:
@@ -43,8 +43,9 @@ def put(obj: Any, attributes: Mapping[str, Any] | None, slots: Mapping[str, Any]
     if attributes:
         own = object.__getattribute__(obj, "__dict__")
         dict.update(own, {_interned(name): value for name, value in attributes.items()})
+    cls: Any = type(obj)
     for name, value in (slots or {}).items():
-        member = slots_of(type(obj)).get(name)
+        member = slots_of(cls).get(name)
         if member is not None:
             member.__set__(obj, value)
         else:  # its class has another shape by now

@@ -437,9 +437,9 @@ class GraphWriter(pickle.Pickler):
             if issubclass(cls, base):
                 return self.handlers[base]
         known = cls in cloudpickle.Pickler.dispatch_table
-        base = None if known else subclasses.base_of(cls)
-        if base is not None:
-            return functools.partial(subclasses.reduce, base)
+        builtin = None if known else subclasses.base_of(cls)
+        if builtin is not None:
+            return functools.partial(subclasses.reduce, builtin)
         safe = cls in reduction.SAFE and cls not in self._singleton_types
         if safe or reduction.is_named_tuple(cls):
             return None

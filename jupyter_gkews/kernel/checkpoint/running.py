@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from pathlib import Path
 from typing import Any, Callable
 
 from . import forked, zygote
@@ -70,8 +71,9 @@ def child_processes() -> list[str]:
             for pid in pids:
                 if int(pid) in zygote.PIDS or int(pid) in forked.AT_WORK:
                     continue
-                with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-                    found.append(f"{file.read().strip()} ({pid})")
+                with contextlib.suppress(OSError):  # one that has just ended says nothing of others
+                    name = Path(f"/proc/{pid}/comm").read_text("utf-8", errors="replace")
+                    found.append(f"{name.strip()} ({pid})")
     except OSError:
         return found
     return found
