@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any, Callable
 
 from . import identities, nans
+from .library_looks import of_library
 from .looks import ATOMS, LOOKS, Look, look_of
 from .placeholders import Lost
 from .places import Places
@@ -108,7 +109,7 @@ class Fingerprints:
             try:
                 look = looks[cls]
             except KeyError:
-                look = looks[cls] = look_of(cls, self._rebuilt)
+                look = looks[cls] = of_library(cls) or look_of(cls, self._rebuilt)
             if look is not None and look.atom:
                 self._words.append(look.write(obj))
                 if obj != obj:

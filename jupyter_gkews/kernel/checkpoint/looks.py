@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .attributes import default_state, slots_of
-from .places import look_at_array, look_at_tensor
 
 #: Values that are the same wherever they are equal.
 ATOMS = frozenset((int, float, complex, bool, type(None), str, bytes))
@@ -39,18 +38,19 @@ class Look:
     write: Callable[[Any], str] = repr
 
 
-def _digest(data: Any) -> str:
+def digest(data: Any) -> str:
+    """Bytes in a word."""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def _text(obj: Any) -> str:
     if len(obj) < 64:
         return f"s{obj}"
-    return f"s {len(obj)} {_digest(obj.encode('utf-8', 'surrogatepass'))}"
+    return f"s {len(obj)} {digest(obj.encode('utf-8', 'surrogatepass'))}"
 
 
 def _bytes(obj: Any) -> str:
-    return f"b{len(obj)} {_digest(obj)}"
+    return f"b{len(obj)} {digest(obj)}"
 
 
 def _number(obj: int) -> str:
@@ -96,7 +96,7 @@ def _set(prints: Any, obj: Any, cls: type) -> None:
 
 
 def _byte_array(prints: Any, obj: Any, cls: type) -> None:
-    prints.say("bytearray", len(obj), _digest(obj))
+    prints.say("bytearray", len(obj), digest(obj))
 
 
 def _class(prints: Any, obj: Any, cls: type) -> None:
@@ -152,7 +152,7 @@ def _cell(prints: Any, obj: Any, cls: type) -> None:
 
 
 def _code(prints: Any, obj: Any, cls: type) -> None:
-    prints.say("code", obj.co_name, _digest(obj.co_code), obj.co_names, obj.co_varnames)
+    prints.say("code", obj.co_name, digest(obj.co_code), obj.co_names, obj.co_varnames)
     prints.then_all(obj.co_consts, len(obj.co_consts))
 
 
@@ -185,7 +185,8 @@ def _weak(prints: Any, obj: Any, cls: type) -> None:
         prints.then(target, obj.__callback__)
 
 
-def _by_text(prints: Any, obj: Any, cls: type) -> None:
+def by_text(prints: Any, obj: Any, cls: type) -> None:
+    """What is all in its text."""
     prints.say(cls.__qualname__, obj)
 
 
@@ -216,11 +217,6 @@ def _member(prints: Any, obj: Any, cls: type) -> None:
         prints.then(key, own[key])
 
 
-def _bar(prints: Any, obj: Any, cls: type) -> None:
-    """tqdm's: which class it is, and what it holds, depends on whether there is a notebook."""
-    prints.say("a progress bar", *(obj.__dict__.get(name) for name in ("n", "total", "desc")))
-
-
 def _error(prints: Any, obj: Any, cls: type) -> None:
     prints.say(cls.__qualname__)
     prints.then(obj.args)
@@ -246,67 +242,6 @@ def _attributes(prints: Any, obj: Any, cls: type) -> None:
             return
         if attributes:
             prints.then_mapping(attributes)
-
-
-# ---- numpy, torch, pandas: as far as the process has imported them ----
-
-
-def _array(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__)
-    look_at_array(prints, obj, cls is sys.modules["numpy"].ndarray)
-
-
-def _scalar(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__, obj.dtype.str)
-    if obj.dtype.hasobject:
-        return
-    prints.say(obj.tobytes().hex() if obj.nbytes < 64 else _digest(obj.tobytes()))
-
-
-def _tensor(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__, obj.is_inference())
-    look_at_tensor(prints, obj, sys.modules["torch"])
-
-
-def _nn_module(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__, obj.__dict__.get("training"))
-    for part in ("_modules", "_buffers", "_parameters"):
-        found = obj.__dict__.get(part) or {}
-        prints.say(part, len(found))
-        for name, value in reversed(list(found.items())):
-            prints.then(str(name), value)
-
-
-def _optimizer(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__)
-    prints.then(obj.param_groups)
-    prints.then_mapping(obj.state)
-
-
-def _frame(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__, obj.shape)
-    manager = obj._mgr
-    for block in reversed(manager.blocks):
-        prints.say(block.mgr_locs.as_array.tolist() if len(manager.blocks) < 1000 else "many")
-        prints.then(block.values)
-    for axis in manager.axes:
-        prints.then(axis)
-
-
-def _index(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__, len(obj), obj.dtype, *map(str, obj.names))
-    data = getattr(obj, "_data", None)
-    if cls.__name__ not in ("MultiIndex", "RangeIndex") and data is not None:
-        prints.then(data)
-
-
-def _extension_array(prints: Any, obj: Any, cls: type) -> None:
-    prints.say(cls.__qualname__, len(obj), obj.dtype)
-    for name in ("_ndarray", "_data", "_mask"):
-        part = obj.__dict__.get(name) if hasattr(obj, "__dict__") else None
-        part = getattr(obj, name, None) if part is None else part
-        if type(part).__name__ == "ndarray":
-            prints.then(part)
 
 
 _SIMPLE = (
@@ -363,43 +298,11 @@ LOOKS: dict[type, Look | None] = {
 
 
 def look_of(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
-    """How objects of a class look; None if there is nothing to say of them but the class.
+    """How objects of a class look that library_looks.py does not know; None if there is nothing to
+    say of them but the class.
 
     `rebuilt`: classes whose attributes say nothing about whether an object came back.
     """
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "generic"):
-        if issubclass(cls, numpy.ndarray):
-            return Look(_array)
-        if issubclass(cls, numpy.generic):
-            return Look(_scalar)
-        if issubclass(cls, numpy.dtype):
-            return Look(_by_text)
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "optim"):
-        if issubclass(cls, torch.Tensor):
-            return Look(_tensor)
-        if issubclass(cls, torch.nn.Module):
-            return Look(_nn_module)
-        if issubclass(cls, torch.optim.Optimizer):
-            return Look(_optimizer)
-        if cls in (torch.dtype, torch.device, torch.Size, torch.layout):
-            return Look(_by_text)
-    pandas: Any = sys.modules.get("pandas")
-    if pandas is not None and hasattr(pandas, "api"):
-        if cls in (pandas.DataFrame, pandas.Series):
-            return Look(_frame)
-        if issubclass(cls, pandas.Index):
-            return Look(_index)
-        if issubclass(cls, pandas.api.extensions.ExtensionArray):
-            return Look(_extension_array)
-    return _look_of_plain(cls, rebuilt)
-
-
-def _look_of_plain(cls: type, rebuilt: tuple[type, ...]) -> Look | None:
-    bars: Any = getattr(sys.modules.get("tqdm.std"), "tqdm", None)
-    if bars is not None and issubclass(cls, bars):
-        return Look(_bar)
     if issubclass(cls, type):
         return Look(_class)
     if issubclass(cls, types.ModuleType):
