@@ -17,7 +17,8 @@ from typing import Any, Callable
 from . import chunks, identities, nans
 from .collector import collector_held
 from .foreign_memory import Owners
-from .graph import GraphWriter, NameFailedError, NameRecord
+from .graph import GraphWriter
+from .names import NameFailedError, NameRecord
 from .paths import holders
 from .placeholders import Loss
 from .watch import interrupted, watched

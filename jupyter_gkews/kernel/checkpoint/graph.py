@@ -7,38 +7,22 @@ and leaves the stream. Writing changes nothing in the objects. Reading is in rea
 from __future__ import annotations
 
 import builtins
-import functools
-import importlib.machinery
 import mmap
 import pickle
-import sys
 import time
 import types
-import typing
-import weakref
-from dataclasses import dataclass, field
 from sys import getrefcount
 from typing import Any, Callable
 
-from cloudpickle import cloudpickle
-
 from ...errors import GkewsError
 from . import (
-    enums,
-    exceptions,
-    frames,
-    functions,
+    classes,
     identities,
     kinds,
-    left_out,
-    live_views,
     nans,
-    patches,
     rebuild,
     rebuilders,
     reduction,
-    shell_magics,
-    subclasses,
     tensors,
     user_modules,
 )
@@ -46,50 +30,24 @@ from .buffers import Buffers, address_of
 from .cell_made import cell_sources
 from .deep import DeepPickler, Memo, bounded_recursion
 from .foreign_memory import Owners
+from .names import NameFailedError, NameRecord
 from .nans import ExactPickler
 from .placeholders import Loss, Lost
 from .process_maps import Region
 from .rebuilders.duplicates import Descriptors
 from .reduction import ALONE, reduce_sharing
-from .singletons import found_again, is_kernels_own
+from .singletons import found_again
 from .watch import Hung, interrupted
 
 Reduced = tuple[Any, ...]
-Handler = Callable[["GraphWriter", Any], Any]
 
 #: A buffer that an object offers out-of-band (PEP 574) leaves the stream from this size on.
 OUT_OF_BAND = 4096
 #: How often (in seconds) a cancel is looked for where objects have code of their own.
 _LOOK_S = 0.02
-#: How many pickles at the start of a stream are not names (GraphWriter._announce).
-ANNOUNCED = 2
 #: After so many names that the C pickler could not write (by the same reason), it is not tried
 #: again: handing the memo over and back costs more than the slow way.
 _HANDOVERS = 4
-
-
-@dataclass
-class NameRecord:
-    """What was learned about one name while it was written. Sizes in bytes."""
-
-    name: str
-    losses: list[tuple[Any, Loss]] = field(default_factory=list)
-    rebuilt: list[str] = field(default_factory=list)
-    devices: set[str] = field(default_factory=set)
-    graph_bytes: int = 0
-    buffer_bytes: int = 0
-    #: pickles before it that are no names (GraphWriter._announce)
-    announced: int = 0
-
-
-class NameFailedError(Exception):
-    """The pickler could not write a name at all; `reason` is a clause for its loss."""
-
-    def __init__(self, name: str, reason: str, announced: int = 0) -> None:
-        super().__init__(reason)
-        self.name = name
-        self.reason = reason
-        self.announced = announced
 
 
 class _Token:
@@ -128,8 +86,8 @@ class GraphWriter(pickle.Pickler):
         self.reopened: set[str] = set()  # real paths of files that come back open
         self.regions: dict[int, tuple[Any, Region | None]] = {}  # of maps, by the map's id
         self.descriptors: Descriptors = {}
-        self.handlers: dict[type, Handler | None] = {}
-        self.base_handlers: list[tuple[type, Handler]] = []
+        self.handlers: dict[type, classes.Handler | None] = {}
+        self.base_handlers: list[tuple[type, classes.Handler]] = []
         self.record = NameRecord("")
         self.losses: dict[int, Loss] = {}
         self.held_maps: dict[int, bool] = {}  # arrays.reduce_shared
@@ -149,11 +107,11 @@ class GraphWriter(pickle.Pickler):
         self._nans = nans.Nans()
         self.announced: set[int] = set()  # ids of namespaces
         self._singletons = found_again()
-        self._left_out: dict[Any, Any] = {}
-        self._singleton_types = {type(obj) for obj, _ in self._singletons.values()}
+        self.left_out: dict[Any, Any] = {}
+        self.singleton_types = {type(obj) for obj, _ in self._singletons.values()}
         own = user_modules.own_modules()
-        self._dictionaries_named = identities.dictionaries_named(cell_sources(), own)
-        self._register()
+        self.dictionaries_named = identities.dictionaries_named(cell_sources(), own)
+        classes.register(self)
         self._announce([(user_ns, (rebuild.namespace, ()))])
         known: list[tuple[Any, Reduced]] = [
             (vars(builtins), (rebuild.module_dict, ("builtins",))),
@@ -162,36 +120,6 @@ class GraphWriter(pickle.Pickler):
             *identities.constants(own),
         ]
         self._announce(known)
-
-    def _register(self) -> None:
-        self.handlers.update(
-            {
-                types.FunctionType: functions.reduce_function,
-                types.CellType: functions.reduce_cell,
-                types.CodeType: functions.reduce_code,
-                types.ModuleType: functions.reduce_module,
-                functools.partialmethod: functions.reduce_partial_method,
-                weakref.ref: reduction.reduce_weakref,
-                weakref.ProxyType: reduction.reduce_weakproxy,
-                weakref.CallableProxyType: reduction.reduce_weakproxy,
-                weakref.WeakValueDictionary: reduction.reduce_weak_dict,
-                weakref.WeakKeyDictionary: reduction.reduce_weak_dict,
-                weakref.WeakSet: reduction.reduce_weak_set,
-                Lost: reduction.reduce_lost,
-                memoryview: reduction.reduce_memoryview,
-                importlib.machinery.ModuleSpec: identities.reduce_spec,
-            }
-        )
-        if isinstance(typing.NewType, type):  # a function up to Python 3.9
-            self.handlers[typing.NewType] = reduction.reduce_new_type
-        enums.register(self)
-        tensors.register(self)
-        frames.register(self)
-        exceptions.register(self)
-        live_views.register(self)
-        reduction.register(self)
-        rebuilders.register(self)
-        shell_magics.register(self)
 
     # ---- what save.py drives ----
 
@@ -357,7 +285,7 @@ class GraphWriter(pickle.Pickler):
     def guarded(self, obj: Any) -> Any:
         """The object's own reduce, or a placeholder if it fails or makes no sense."""
         try:
-            return self._own_reduce(obj)
+            return classes.own_reduce(self, obj)
         except Hung as hung:
             return self.lost_leaf(obj, Loss(kinds.loss_for(obj).what, str(hung)))
         except MemoryError:
@@ -393,7 +321,7 @@ class GraphWriter(pickle.Pickler):
         try:
             handler = self.handlers[cls]
         except KeyError:
-            handler = self.handlers[cls] = self._classify(cls, obj)
+            handler = self.handlers[cls] = classes.handler_of(self, cls, obj)
         if handler is None:
             return NotImplemented
         if handler is reduce_sharing and getrefcount(obj.__dict__) <= ALONE:
@@ -419,71 +347,6 @@ class GraphWriter(pickle.Pickler):
         if rv is NotImplemented and not issubclass(cls, (type, types.FunctionType)):
             return self.guarded(obj)
         return rv
-
-    def _classify(self, cls: type, obj: Any) -> Handler | None:
-        """The handler of a class, decided once: None leaves its objects to the C pickler."""
-        if issubclass(cls, type):
-            return functions.reduce_class
-        for base, handler in self.base_handlers:
-            if issubclass(cls, base):
-                return handler
-        if kinds.known_kind(cls):
-            return reduction.reduce_known_kind
-        if is_kernels_own(cls):
-            return reduction.reduce_kernels_own
-        if tensors.is_parametrized(cls):
-            return tensors.reduce_parametrized
-        for base in (types.ModuleType, types.FunctionType):
-            if issubclass(cls, base):
-                return self.handlers[base]
-        known = cls in cloudpickle.Pickler.dispatch_table
-        builtin = None if known else subclasses.base_of(cls)
-        if builtin is not None:
-            return functools.partial(subclasses.reduce, builtin)
-        safe = cls in reduction.SAFE and cls not in self._singleton_types
-        if safe or reduction.is_named_tuple(cls):
-            return None
-        if reduction.is_plain(cls) and cls not in self._singleton_types:
-            try:
-                obj.__reduce_ex__(5)
-            except Exception:
-                return reduction.reduce_guarded
-            if reduction.answers_all(cls):
-                return reduction.reduce_answering
-            shared = self._dictionaries_named or identities.names_dictionary(cls)
-            return reduce_sharing if shared and reduction.has_dictionary(cls) else None
-        return reduction.reduce_guarded
-
-    def _own_reduce(self, obj: Any) -> Any:
-        cls = type(obj)
-        reduce = cloudpickle.Pickler.dispatch_table.get(cls)
-        rv = reduce(obj) if reduce is not None else obj.__reduce_ex__(5)
-        if isinstance(rv, str):
-            return self._global(obj, rv)
-        rv = reduction.checked(obj, rv)
-        if reduce is None:
-            rv, told = left_out.watched(obj, rv, self._left_out)
-            if told:
-                self.note_rebuilt(told, obj)
-        return rv
-
-    def _global(self, obj: Any, path: str) -> Reduced:
-        """An object that says it is found under `path` in a module."""
-        names = [getattr(obj, "__module__", None), type(obj).__module__.split(".")[0]]
-        for name in [*names, pickle.whichmodule(obj, path)]:  # type: ignore[attr-defined]
-            module = sys.modules.get(name) if isinstance(name, str) else None
-            if module is None or name == "__main__":
-                continue
-            try:
-                found = rebuild.attribute(module, path)
-            except AttributeError:
-                continue
-            if found is obj:
-                return rebuild.attribute, (module, path)
-        replaced = patches.original(obj, self.user_ns)
-        if replaced is not None:
-            return rebuild.attribute, replaced
-        raise pickle.PicklingError(f"it is not found as {path!r} in its module")
 
     def _buffer(self, buffer: pickle.PickleBuffer) -> bool:
         """buffer_callback: False takes the buffer out of the stream."""

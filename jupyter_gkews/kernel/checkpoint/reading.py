@@ -21,9 +21,9 @@ from .bytecode import OtherPythonError
 from .collector import collector_held
 from .compression import open_graph
 from .devices import Placement, Uploads
-from .graph import ANNOUNCED
 from .manifest import Manifest
 from .memory import CheckpointMemory, DamagedError, torch_of
+from .names import ANNOUNCED
 from .patient import PatientUnpickler
 from .placeholders import Loss, Lost, loss_of
 from .rebuilders.loading import begun
