@@ -113,12 +113,15 @@ class Word(str):
     def __setattr__(self, name, value): asked.append(name); raise TypeError('strict')
 class Loud(Word):
     shown = property(lambda self: asked.append('shown'))
+class Shown(Watching):
+    __dict__ = property(lambda self: asked.append('__dict__') or {})
 class Open(dict):
     def __setitem__(self, key, value): raise TypeError('strict')
     def __setattr__(self, name, value): asked.append(name)
 strict = Strict(a=1); Strict.label.__set__(strict, [strict])
 watching = Watching([1, 2]); object.__getattribute__(watching, '__dict__')['of'] = watching
 word = Word('a', 'b'); Word._Word__private.__set__(word, 1); Word.shown.__set__(word, [word])
+shown = Shown([3]); vars(Watching)['__dict__'].__get__(shown)['of'] = 3
 loud = Loud('c', 'd'); Word.shown.__set__(loud, 5)
 items = Open(a=1); object.__setattr__(items, '__dict__', items)
 asked.clear()""",
@@ -130,6 +133,7 @@ except AttributeError: pass
 else: raise AssertionError
 assert list(watching) == [1, 2] and object.__getattribute__(watching, '__dict__') == {'of': watching}
 assert word == 'ab' and Word._Word__private.__get__(word) == 1 and Word.shown.__get__(word)[0] is word
+assert list(shown) == [3] and vars(Watching)['__dict__'].__get__(shown) == {'of': 3}
 assert loud == 'cd' and Word.shown.__get__(loud) == 5
 assert object.__getattribute__(items, '__dict__') is items and dict.get(items, 'a') == 1""",
     },

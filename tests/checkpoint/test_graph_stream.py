@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jupyter_gkews.kernel.checkpoint import nans
 from jupyter_gkews.kernel.checkpoint.collect import Collected, GraphFile, collect
 from jupyter_gkews.kernel.checkpoint.restore import restore
 from jupyter_gkews.kernel.checkpoint.save import save
@@ -49,6 +51,16 @@ def test_big_bytes_in_which_the_marks_of_a_nan_stand_are_written_once() -> None:
     file = Counting()
     written({f"data{i}": marks + bytes([i]) for i in range(5)}, file)
     assert file.given < 5 * len(marks) * 1.01
+
+
+def test_a_nan_before_big_bytes_is_seen_wherever_its_frame_ends() -> None:
+    class Pieces(list[Any]):
+        write = list.append
+
+    for nbytes in range((1 << 16) - 64, 1 << 16):
+        pieces = Pieces()
+        pickle.Pickler(pieces, 5).dump([float("nan"), "x" * nbytes, bytes(1 << 17)])
+        assert any(map(nans.may_hold, pieces)), nbytes
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ def held(obj: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             slots[name] = member.__get__(obj, cls)
         except AttributeError:
             continue
-    return (object.__getattribute__(obj, "__dict__") if cls.__dictoffset__ else {}), slots
+    return (_dictionary(obj) if cls.__dictoffset__ else {}), slots
 
 
 def put(obj: Any, attributes: Mapping[str, Any] | None, slots: Mapping[str, Any] | None) -> None:
     """Give an object what `held` found. Raises AttributeError where its class has no such slot."""
     if attributes:
-        own = object.__getattribute__(obj, "__dict__")
+        own = _dictionary(obj)
         dict.update(own, {_interned(name): value for name, value in attributes.items()})
     cls: Any = type(obj)
     for name, value in (slots or {}).items():
@@ -50,6 +50,25 @@ def put(obj: Any, attributes: Mapping[str, Any] | None, slots: Mapping[str, Any]
             member.__set__(obj, value)
         else:  # its class has another shape by now
             object.__setattr__(obj, name, value)
+
+
+def _dictionary(obj: Any) -> dict[str, Any]:
+    cls: Any = type(obj)
+    member = _dictionary_of(cls)
+    found: dict[str, Any]
+    # without one: a class that has hidden it altogether
+    found = member.__get__(obj, cls) if member else object.__getattribute__(obj, "__dict__")
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _dictionary_of(cls: Any) -> Any:
+    """What reads the dictionary of an object, past a property of the name."""
+    for base in cls.__mro__:
+        found = vars(base).get("__dict__")
+        if type(found) is types.GetSetDescriptorType:
+            return found
+    return None
 
 
 def _interned(name: Any) -> Any:

@@ -21,6 +21,8 @@ _BITS = 64
 #: may be opcodes without a frame.
 _PIECE = 1 << 16
 _PROTOCOL, _FRAME = b"\x80\x05", b"\x95"
+#: What may follow a frame in its piece: the opcode and the length of bytes that come by themselves.
+_OPCODE = 9
 
 
 def may_hold(data: Any) -> bool:
@@ -34,7 +36,8 @@ def _is_frame(data: bytes) -> bool:
     """Whether a piece is opcodes (a long int may make it big), not the bytes of one object."""
     start = len(_PROTOCOL) if data.startswith(_PROTOCOL) else 0
     length = int.from_bytes(data[start + 1 : start + 9], "little")
-    return data[start : start + 1] == _FRAME and length == len(data) - start - 9
+    rest = len(data) - start - 9 - length
+    return data[start : start + 1] == _FRAME and 0 <= rest <= _OPCODE
 
 
 def known() -> dict[int, int]:
