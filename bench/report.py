@@ -59,7 +59,8 @@ How each is taken:
   and nothing else. Cells and output against a kernel of the same server outside, in turn.
 - **workspaces**: our client against the API server of `tests/kube`, in a process of its own. From
   the request for a pause to its PATCH, checkpoints excluded; requests in a steady state beside open
-  watches; a thousand simulated workspaces that all change, and what that leaves in memory.
+  watches; a thousand simulated workspaces that all change, and what that leaves in memory. A
+  Deployment without a workspace: from the request to its trigger.
 - **small notebooks**: those of `tests/field`, each with processes of its own: set up, saved or
   paused, loaded or resumed in a new process, checked. `wrong, success reported`: the check fails
   and the tool had said nothing. What must be lost (a running thread, a generator) counts as lost.

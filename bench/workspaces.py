@@ -1,4 +1,5 @@
-"""A workspace in a cluster: how soon a pause is asked for, and what following it costs.
+"""A workspace in a cluster, or a pod without one: how soon a pause is asked for, and what following
+it costs.
 
 The cluster is the API server of tests/kube in a process of its own; no GKE is asked.
 """
@@ -16,6 +17,9 @@ from typing import Any
 
 import psutil
 
+from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
+from jupyter_gkews.engines.podsnapshot.resuming import Resumes
+from jupyter_gkews.engines.podsnapshot.targets import Target
 from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
@@ -77,7 +81,7 @@ def run(folder: Path, size: str) -> list[Figure]:
     """The model's size does not matter here."""
     played = _Played(folder)
     try:
-        return [*_one(played), *_many(played)]
+        return [*_one(played), *_many(played), *_pod(played)]
     finally:
         played.close()
 
@@ -120,6 +124,40 @@ def _one(played: _Played) -> list[Figure]:
             "",
             f"in {QUIET_S:.0f} s without a change, {after['watches']} watches open",
         ),
+    ]
+
+
+def _pod(played: _Played) -> list[Figure]:
+    """A Deployment: judged by fresh reads each time, as nothing else follows it."""
+    played.tell("pods")
+    cluster = Cluster(played.pod)
+    observer = TargetObserver(cluster, Target("pods", "Deployment", "lab")).start()
+    resumes = Resumes(observer)
+    samples = []
+    for number in range(ROUNDS + 1):
+        if (
+            observer.wait(lambda seen, state: seen.pod_ready and state.state == "running", 60)
+            is None
+        ):
+            raise RuntimeError(f"the pod does not run: {observer.state()}")
+        began = time.time()
+        requested = resumes.request()
+        sent = played.tell("triggered") - began
+        if number:  # the first one makes the session and asks for the rights
+            samples.append(sent * 1e3)
+        resumes.wait_paused(requested, 60)
+        resumes.request_resume()
+        resumes.wait_running(60)
+    observer.stop()
+    cluster.close()
+    return [
+        Figure(
+            "pod without a workspace: from the command to the trigger",
+            statistics.median(samples),
+            150,
+            "ms",
+            f"median of {ROUNDS}, the command's own start excluded; {spread(samples, 1)} ms",
+        )
     ]
 
 

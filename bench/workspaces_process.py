@@ -10,7 +10,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from kube.actors import Platform
+from kube.actors import Platform, SelfManaged
 from kube.actors.addon import STATE
 from kube.conftest import admin_of, define
 from kube.fake import FakeCluster
@@ -23,7 +23,8 @@ def main() -> None:
     admin = admin_of(cluster)
     define(admin)
     platform = Platform(admin, "default")
-    patched = [0.0]
+    pods = SelfManaged(admin, admin.namespace("pods"))
+    patched, triggered = [0.0], [0.0]
 
     def hook(asked: Any) -> Any:
         mine = asked.user == "admin" and asked.resource == "workspaces.kubeflow.org"
@@ -33,6 +34,8 @@ def main() -> None:
             state = asked.new["metadata"].get("annotations", {}).get(STATE)
             if begins and state != "Ready":
                 patched[0] = time.time()
+        if asked.resource.startswith("podsnapshotmanualtriggers") and asked.operation == "CREATE":
+            triggered[0] = time.time()
         return platform.hook(asked)
 
     cluster.registry.admission.append(hook)
@@ -47,6 +50,11 @@ def main() -> None:
         order = json.loads(line)
         if order["do"] == "patched":
             _say(patched[0])
+        elif order["do"] == "triggered":
+            _say(triggered[0])
+        elif order["do"] == "pods":
+            pods.start().create("Deployment")
+            _say(True)
         elif order["do"] == "requests":
             others = [path for _, _, path in cluster.requests if "watch=" not in path]
             _say({"others": len(others), "watches": cluster.open_watches})
@@ -62,6 +70,7 @@ def main() -> None:
                 registry.patch(resource, "many", name, "", kind, patch, "bench")
             _say(True)
     platform.stop()
+    pods.stop()
     cluster.stop()
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Seconds that a resume is waited for: a node with a GPU may have to be made first.
 RESUME_S = 1800.0
+#: Seconds for a request that is being made when a command ends.
+ENDS_S = 15.0
 
 
 def add_to(add: Callable[..., Any]) -> None:
@@ -98,7 +100,7 @@ def status(options: argparse.Namespace, among: list[Server]) -> None:
     """Print the state once."""
     del among
     with _found(options, follow=False) as resumes:
-        from .engines.podsnapshot.rights import missing, to_pause, useful
+        from .engines.podsnapshot.rights import USEFUL, missing, to_pause
         from .engines.podsnapshot.state import read
 
         seen = resumes.look()
@@ -107,7 +109,7 @@ def status(options: argparse.Namespace, among: list[Server]) -> None:
             raise GkewsError("no_workspace", state.message, state.hint)
         checks = resumes.judge(seen) if state.state == "running" else []
         target = resumes.target
-        lacking = missing(resumes.observer.access, [*to_pause(target), *useful(target)])
+        lacking = missing(resumes.observer.access, [*to_pause(target), *USEFUL])
     if options.json:
         print_json(
             {
@@ -144,11 +146,19 @@ def pause(options: argparse.Namespace, among: list[Server]) -> None:
     with _found(options) as resumes:
         from .engines.podsnapshot.pausing import deadline_s
 
-        requested = resumes.request(lambda checks: _warn(options, checks))
         seconds = deadline_s(None) if options.timeout is None else options.timeout
-        state = resumes.wait_paused(
-            requested, seconds, _telling(options), abort=not options.no_abort
-        )
+        try:
+            requested = resumes.request(lambda checks: _warn(options, checks))
+            state = resumes.wait_paused(
+                requested, seconds, _telling(options), abort=not options.no_abort
+            )
+        except KeyboardInterrupt:
+            raise GkewsError(
+                "cancelled",
+                "Interrupted. What was asked for goes on in the cluster, but nobody stops the pod "
+                "when its snapshot is whole.",
+                "`status` shows how far it came, `pause` joins it, `abort` calls it off.",
+            ) from None
         _print_end(options, state, resumes.target, how=requested.how)
 
 
@@ -281,7 +291,7 @@ def _found(options: argparse.Namespace, *, follow: bool = True) -> Iterator[Resu
         try:
             yield Resumes(observer, storage=storage, keep=keep)
         finally:
-            observer.stop()
+            observer.stop(ENDS_S)
 
 
 def _interval(text: str) -> str:

@@ -19,6 +19,8 @@ from .conftest import Follow
 
 Json = dict[str, Any]
 KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "Pod")
+LONG = pytest.mark.soak
+SOME_KINDS = ("Deployment", "Pod", *(pytest.param(k, marks=LONG) for k in KINDS[1:3]))
 TRIGGER = "podsnapshotmanualtriggers"
 
 
@@ -58,7 +60,7 @@ def test_a_pod_is_stopped_when_its_snapshot_is_whole_and_comes_back_from_it(
     assert pod["metadata"]["annotations"][PS_NAME] == snapshot["metadata"]["name"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME_KINDS)
 def test_it_can_be_paused_again_and_then_comes_back_from_the_newer_snapshot(
     kind: str, follow: Follow, self_managed: SelfManaged
 ) -> None:
@@ -81,8 +83,15 @@ def test_it_can_be_paused_again_and_then_comes_back_from_the_newer_snapshot(
 # -- until the snapshot is whole, nothing is stopped ---------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
-@pytest.mark.parametrize("outcome", ["failed", "not stored"])
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        ("failed", "Deployment"),
+        ("not stored", "Pod"),
+        pytest.param("failed", "Pod", marks=LONG),
+        pytest.param("not stored", "Deployment", marks=LONG),
+    ],
+)
 def test_a_snapshot_that_fails_leaves_the_pod_running_and_is_told_in_the_words_of_gke(
     outcome: str, kind: str, follow: Follow, self_managed: SelfManaged
 ) -> None:
@@ -127,7 +136,7 @@ def test_a_hanging_snapshot_is_left_if_that_is_wanted(
     pauses = follow()
     with pytest.raises(GkewsError, match="No end of the snapshot") as failed:
         pauses.wait_paused(pauses.request(), 0.3, abort=False)
-    assert failed.value.hint == "It is not called off. The pod runs on."
+    assert failed.value.hint == "It is not called off. The pod runs on, nothing was lost."
     assert len(self_managed.triggers()) == 1
     assert wait_for(pauses, "pausing").phase == "snapshotting"
 
@@ -229,7 +238,7 @@ def test_many_who_ask_at_once_begin_one_snapshot_and_all_see_its_end(
     assert len(self_managed.snapshots()) == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME_KINDS)
 def test_many_who_resume_at_once_begin_one_restore(
     kind: str, follow: Follow, self_managed: SelfManaged
 ) -> None:
@@ -397,7 +406,7 @@ def test_a_bare_pod_that_is_called_off_in_the_middle_of_its_stop_is_brought_back
 # -- what comes back -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["cold", "fallback", "failed"])
+@pytest.mark.parametrize("how", ["cold", "failed", pytest.param("fallback", marks=LONG)])
 def test_a_cold_start_is_told_as_fresh_and_its_snapshot_kept(
     how: str, follow: Follow, self_managed: SelfManaged
 ) -> None:
@@ -416,7 +425,7 @@ def test_a_cold_start_is_told_as_fresh_and_its_snapshot_kept(
     assert len(self_managed.snapshots()) == 1
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Pod"])
+@pytest.mark.parametrize("kind", SOME_KINDS)
 def test_a_restore_that_was_not_tried_is_tried_again_with_another_pod(
     kind: str, follow: Follow, self_managed: SelfManaged
 ) -> None:
@@ -520,10 +529,20 @@ def test_a_snapshot_that_is_gone_is_told_before_anything_is_started(
     ("change", "said"),
     [
         ({"containers": [{"name": "lab", "image": "jupyterlab:2"}]}, "image of container lab was"),
-        ({"containers": [{"name": "lab", "image": "jupyterlab:1", "args": ["--x"]}]}, "args of"),
         ({"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, "The GPU was"),
-        ({"nodeSelector": {"cloud.google.com/machine-family": "n2"}}, "series of machines was"),
-        ({"runtimeClassName": "runc"}, "runtime class was gvisor and is runc"),
+        pytest.param(
+            {"containers": [{"name": "lab", "image": "jupyterlab:1", "args": ["--x"]}]},
+            "args of",
+            marks=LONG,
+        ),
+        pytest.param(
+            {"nodeSelector": {"cloud.google.com/machine-family": "n2"}},
+            "series of machines was",
+            marks=LONG,
+        ),
+        pytest.param(
+            {"runtimeClassName": "runc"}, "runtime class was gvisor and is runc", marks=LONG
+        ),
     ],
 )
 def test_a_deployment_that_was_changed_while_paused_is_told_before_anything_is_started(
@@ -598,3 +617,104 @@ def test_the_manifest_of_a_bare_pod_comes_back_as_it_was(
             container.pop("volumeMounts", None)
     assert after["spec"] == before["spec"]
     assert after["metadata"]["labels"] == before["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_a_resume_that_waits_for_a_node_is_called_off_and_can_be_asked_for_again(
+    kind: str, follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create(kind)
+    pauses = follow()
+    pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.capacity = False
+    pauses.request_resume()
+    wait_for(pauses, "resuming", "waiting_for_capacity")
+    done = pauses.abort()
+    assert (done.how, "paused as before" in done.message) == ("aborted", True)
+    paused = wait_for(pauses, "paused")
+    assert paused.snapshot is not None
+    assert paused.snapshot.ready
+    self_managed.nodes.capacity = True
+    assert pauses.request_resume() == "begun"
+    assert pauses.wait_running(20).provenance == "restored"
+
+
+def test_a_resume_that_was_scaled_back_by_hand_before_it_came_up_is_still_paused(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("StatefulSet")
+    pauses = follow()
+    paused = pauses.wait_paused(pauses.request(), 20)
+    self_managed.nodes.capacity = False
+    pauses.request_resume()
+    wait_for(pauses, "resuming", "waiting_for_capacity")
+    self_managed.admin.merge(self_managed.path("StatefulSet"), "lab", {"spec": {"replicas": 0}})
+    again = wait_for(pauses, "paused")
+    assert again.snapshot == paused.snapshot
+    assert not again.stateless
+
+
+def test_a_pod_that_was_made_without_the_name_of_its_snapshot_is_not_told_as_restored(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("StatefulSet", updateStrategy={"type": "OnDelete"})
+    pauses = follow(sign_s=0.5)
+    named = {"spec": {"template": {"metadata": {"annotations": {PS_NAME: "one"}}}}}
+    self_managed.admin.merge(self_managed.path("StatefulSet"), "lab", named)
+    told = pauses.observer.wait(lambda _, now: now.provenance == "fresh", 20)
+    assert told is not None
+    assert "made without the name of the snapshot" in told.message
+
+
+def test_a_pod_that_is_not_ready_can_be_paused_all_the_same(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Pod")
+    pauses = follow()
+    [pod] = self_managed.pods()
+    conditions = [
+        {**one, "status": "False"} if one["type"] in ("Ready", "ContainersReady") else one
+        for one in pod["status"]["conditions"]
+    ]
+    self_managed.nodes.starts = False
+    self_managed.admin.merge(
+        self_managed.path("Pod"), "lab", {"status": {"conditions": conditions}}, "status"
+    )
+    unready = pauses.observer.wait(lambda _, now: "not ready" in now.message, 20)
+    assert unready is not None
+    assert unready.state == "running"
+    assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+
+
+def test_a_pod_that_was_evicted_does_not_stand_in_the_way_of_the_one_after_it(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    [evicted] = self_managed.pods()
+    name = evicted["metadata"]["name"]
+    self_managed.admin.merge(
+        self_managed.path("Pod"), name, {"status": {"phase": "Failed"}}, "status"
+    )
+    other = pauses.observer.wait(
+        lambda seen, state: state.state == "running" and state.pod != name and seen.pod_ready, 20
+    )
+    assert other is not None
+    paused = pauses.wait_paused(pauses.request(), 20)
+    assert paused.state == "paused"
+    assert [one["metadata"]["name"] for one in self_managed.pods()] == [name]
+    pauses.request_resume()
+    assert pauses.wait_running(20).provenance == "restored"
+
+
+def test_a_bare_pod_that_has_ended_is_not_paused(follow: Follow, self_managed: SelfManaged) -> None:
+    self_managed.create("Pod")
+    pauses = follow()
+    self_managed.admin.merge(
+        self_managed.path("Pod"), "lab", {"status": {"phase": "Succeeded"}}, "status"
+    )
+    assert pauses.observer.wait(lambda _, now: "has ended (Succeeded)" in now.message, 20)
+    with pytest.raises(GkewsError, match="has ended") as refused:
+        pauses.request()
+    assert refused.value.reason == "snapshot_unavailable"
+    assert self_managed.triggers() == []

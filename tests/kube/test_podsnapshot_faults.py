@@ -24,13 +24,15 @@ from .fake import FakeCluster
 
 Json = dict[str, Any]
 TRIGGER = "podsnapshotmanualtriggers"
+#: An answer that is lost: of a request that was done, and of one that was not.
+LOST = ("reset_after", pytest.param("reset", marks=pytest.mark.soak))
 MANIFEST = Path(__file__).parents[2] / "deploy" / "podsnapshot-clusterrole.yaml"
 
 
 # -- answers that are lost, slow, or refused -----------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["reset", "reset_after"])
+@pytest.mark.parametrize("kind", LOST)
 def test_a_lost_answer_to_the_request_begins_one_snapshot_all_the_same(
     kind: str, follow: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
@@ -44,7 +46,7 @@ def test_a_lost_answer_to_the_request_begins_one_snapshot_all_the_same(
     assert len(self_managed.snapshots()) == 1
 
 
-@pytest.mark.parametrize("fault", ["reset", "reset_after"])
+@pytest.mark.parametrize("fault", LOST)
 @pytest.mark.parametrize(
     ("kind", "method", "path"),
     [("StatefulSet", "PATCH", "/statefulsets/lab"), ("Pod", "DELETE", "/pods/lab")],
@@ -62,7 +64,7 @@ def test_a_lost_answer_to_the_stop_stops_it_once(
     assert pauses.wait_running(20).provenance == "restored"
 
 
-@pytest.mark.parametrize("fault", ["reset", "reset_after"])
+@pytest.mark.parametrize("fault", LOST)
 @pytest.mark.parametrize(
     ("kind", "method", "path"),
     [("Deployment", "PATCH", "/deployments/lab"), ("Pod", "POST", "/pods$")],
@@ -106,6 +108,19 @@ def test_a_pause_goes_on_when_the_cluster_was_away(
     self_managed.gke.outcome = "ok"
     self_managed.poke()
     assert pauses.wait_paused(requested, 30).state == "paused"
+
+
+def test_a_cluster_that_is_away_at_the_moment_of_the_stop_is_waited_for(
+    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    requested = pauses.request()
+    whole = pauses.observer.wait(lambda seen, _: bool(seen.attempt and seen.attempt.whole), 20)
+    assert whole is not None
+    away = fake.faults.add("reset", path="/podsnapshots", times=3)
+    assert pauses.wait_paused(requested, 30).state == "paused"
+    assert away.met == 3
 
 
 def test_a_forgotten_place_in_the_history_is_listed_anew(
@@ -182,6 +197,9 @@ def test_a_cluster_that_does_not_answer_at_the_deadline_is_told_and_nothing_call
     ("kind", "spec", "said"),
     [
         ("Deployment", {"replicas": 2}, "has 2 pods; only a single one can be paused"),
+        ("Deployment", {"paused": True}, "rollout of .* is paused"),
+        ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {
+            "partition": 1}}}, "rollout of .* is paused"),
         ("Pod", {"runtimeClassName": None}, "does not run in gVisor"),
         ("Pod", {"containers": [{"name": "lab", "image": "i", "resources": {"limits": {
             "google.com/tpu": "4"}}}]}, "with a TPU cannot be snapshotted"),
@@ -232,6 +250,19 @@ def test_a_policy_that_will_not_do_is_told(
         pauses.request()
     assert refused.value.reason == "snapshot_unavailable"
     assert self_managed.triggers() == []
+
+
+def test_a_policy_that_keeps_only_some_of_a_group_is_a_risk_that_is_told(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    rules = {"labels": ["team"], "groupRetentionPolicy": {"maxSnapshotCountPerGroup": 1}}
+    _policy(self_managed, triggerConfig={"type": "manual"},
+            snapshotGroupingRules={"groupByLabelValue": rules})  # fmt: skip
+    told: list[str] = []
+    pauses.request(lambda checks: told.extend(one.message for one in checks if not one.passed))
+    assert any("keeps only 1 snapshots of all pods with the same team" in one for one in told)
 
 
 def test_the_policy_that_there_is_is_used_and_none_made(

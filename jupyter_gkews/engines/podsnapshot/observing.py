@@ -13,11 +13,11 @@ from datetime import timedelta
 from ..workspaces.access import AccessReviews
 from ..workspaces.cluster import Cluster
 from ..workspaces.problems import ClusterError
-from ..workspaces.state import SIGN_OF_RESTORE, WorkspaceState
+from ..workspaces.state import WorkspaceState
 from ..workspaces.watching import ObjectWatch, Pace
 from ..workspaces.words import EVENTS, PODS, POLICIES, SNAPSHOTS, TRIGGERS, Json, Resource, name_of
 from .seen import TargetSeen, about, assembled, pods_query
-from .state import read
+from .state import SIGN, read
 from .targets import Target
 
 
@@ -29,7 +29,7 @@ class TargetObserver:
 
     def __init__(
         self, cluster: Cluster, target: Target, *, pace: Pace | None = None,
-        access: AccessReviews | None = None, sign: timedelta = SIGN_OF_RESTORE,
+        access: AccessReviews | None = None, sign: timedelta = SIGN,
     ) -> None:  # fmt: skip
         self.cluster, self.target, self.sign = cluster, target, sign
         self.access = access or AccessReviews(cluster, target.namespace, target.name)
@@ -41,6 +41,7 @@ class TargetObserver:
         self._policies: list[Json] = []
         self._policies_read = False
         self._watches: dict[Resource, ObjectWatch] = {}
+        self._replaced: list[ObjectWatch] = []
         self._events_of = ""
         self._version = 0
         self._stopped = False
@@ -58,14 +59,18 @@ class TargetObserver:
         self._follow(SNAPSHOTS)
         return self
 
-    def stop(self) -> None:
-        """End all watches."""
+    def stop(self, wait_s: float = 0.0) -> None:
+        """End all watches, and wait so long for their threads: a process that ends while one of
+        them still runs may be aborted by it."""
         with self._changed:
             self._stopped = True
-            watches = list(self._watches.values())
+            watches = [*self._watches.values(), *self._replaced]
             self._changed.notify_all()
         for watch in watches:
             watch.stop()
+        end = time.monotonic() + wait_s
+        for watch in watches:
+            watch.join(max(0.0, end - time.monotonic()))
 
     @property
     def trouble(self) -> ClusterError | None:
@@ -133,6 +138,8 @@ class TargetObserver:
             if self._stopped:
                 return
             before, self._watches[resource] = self._watches.get(resource), watch
+            if before is not None:
+                self._replaced = [one for one in self._replaced if not one.join(0.0)] + [before]
         if before is not None:
             before.stop()
         watch.start()

@@ -38,6 +38,8 @@ from .words import (
 Progress = Callable[[WorkspaceState], None]
 #: Seconds after which it is looked whether a request that no watch shows is still there.
 LOOK_S = 2.0
+#: Seconds until a cluster that does not answer is looked at again.
+AGAIN_S = 1.0
 #: Seconds beside its grace period that a stopped pod is given to go.
 STOP_S = 120.0
 
@@ -61,12 +63,17 @@ class Pauses(Requests):
         while True:
             left = end - time.monotonic()
             state = self.observer.wait(following.news, max(0.0, min(left, LOOK_S)))
-            if state is not None and self._settled(self.observer.seen(), requested):
-                return self._gone(requested, progress)
+            try:
+                if state is not None and self._settled(self.observer.seen(), requested):
+                    return self._gone(requested, progress)
+                if state is None and not following.trigger_seen:
+                    self._raise_if_gone(requested)
+            except GkewsError as error:
+                if error.reason != "cluster_unreachable":
+                    raise
+                time.sleep(AGAIN_S)  # nothing is decided before the cluster can be looked at
             if time.monotonic() >= end:
                 return self._deadline(requested, seconds, progress, abort=abort)
-            if state is None and not following.trigger_seen:
-                self._raise_if_gone(requested)
 
     def _settled(self, seen: TargetSeen, requested: Requested) -> bool:
         """Whether the pod is being stopped now, by us or by another. Raises as `wait_paused`."""
@@ -104,11 +111,15 @@ class Pauses(Requests):
         state = read(seen, sign=self.observer.sign)
         what = f"No end of the snapshot after {age(seconds)}: {state.message}"
         if not abort:
-            raise GkewsError("snapshot_failed", what, "It is not called off. The pod runs on.")
+            how = self.how_the_pod_is(requested.pod_uid)
+            raise GkewsError("snapshot_failed", what, f"It is not called off. {how}")
         try:
             hint = self.abort().message
         except GkewsError as error:
-            hint = f"It could not be called off: {error.message} The pod runs on."
+            if error.reason == "not_cancellable":  # another has just stopped it
+                return self._gone(requested, progress)
+            how = self.how_the_pod_is(requested.pod_uid)
+            hint = f"It could not be called off: {error.message} {how}"
         raise GkewsError("snapshot_failed", what, hint)
 
     def _raise_if_gone(self, requested: Requested) -> None:
@@ -198,7 +209,7 @@ class Pauses(Requests):
             ),
             seconds,
         )
-        seen = self.look()
+        seen = self._look_when_it_answers("The pod was stopped", STOP_S)
         state = read(seen, sign=self.observer.sign)
         if any(uid_of(one) == requested.pod_uid for one in seen.pods):
             finalizers = (seen.pod or {}).get("metadata", {}).get("finalizers") or []
@@ -210,7 +221,7 @@ class Pauses(Requests):
             )
         if self.target.bare:
             self._bring_back_if_called_off(seen)
-        if state.stateless and state.state == "paused":
+        if state.state == "paused" and not _is_ours(seen, requested):
             raise GkewsError(
                 "snapshot_failed",
                 f"Somebody scaled {self.target.text} to 0 while its snapshot was taken.",
@@ -221,6 +232,22 @@ class Pauses(Requests):
             return state
         lost = f"What it did after {iso(mine.taken_at)}, when its memory was copied, is not in it."
         return replace(state, hint=f"{state.hint} {lost}")
+
+    def _look_when_it_answers(self, done: str, seconds: float) -> TargetSeen:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return self.look()
+            except GkewsError as error:
+                if error.reason != "cluster_unreachable":
+                    raise
+                if time.monotonic() >= end:
+                    raise GkewsError(
+                        "cluster_unreachable",
+                        f"{done}, but the cluster does not answer: {error.message}",
+                        "The snapshot is whole. `jupyter gkews podsnapshot status` will show it.",
+                    ) from error
+                time.sleep(AGAIN_S)
 
     def _bring_back_if_called_off(self, seen: TargetSeen) -> None:
         """Between the last look and the stop somebody may have called it off, and with the trigger
@@ -264,7 +291,11 @@ class _Following:
 
 
 def _mine(seen: TargetSeen, requested: Requested) -> Attempt | None:
-    return next((one for one in seen.attempts if one.name == requested.trigger), None)
+    """None also if it was called off and the cluster has not let go of it yet."""
+    for one in seen.attempts:
+        if one.name == requested.trigger:
+            return None if deleted(one.trigger) else one
+    return None
 
 
 def _is_down(seen: TargetSeen, requested: Requested) -> bool:
@@ -274,6 +305,12 @@ def _is_down(seen: TargetSeen, requested: Requested) -> bool:
         whole = kept is not None and kept.whole and kept.pod_uid == requested.pod_uid
         return whole and (seen.pod is None or deleted(seen.pod))
     return seen.owner is not None and seen.replicas == 0
+
+
+def _is_ours(seen: TargetSeen, requested: Requested) -> bool:
+    """The snapshot that it is paused with is of this very pod."""
+    of_pod = {one.snapshot_name for one in seen.attempts if one.pod_uid == requested.pod_uid}
+    return bool(seen.wanted) and seen.wanted in of_pod
 
 
 def _grace_s(seen: TargetSeen) -> float:

@@ -31,8 +31,9 @@ def check(
         *(_of_bare_pods(one) for one in pod_checks(seen, facts)),
         _as_its_template(seen),
         _policy(seen, found, storage_problem),
+        _group(found),
         _buckets(seen),
-        _same_machine(seen, facts),
+        _same_machine(seen),
     ]
 
 
@@ -77,6 +78,14 @@ def _one_pod(seen: TargetSeen) -> Check:
         message = f"{seen.target.text} is kept by {controller.get('kind')} {controller.get('name')}"
         message += ", which would scale it back."
         return Check("one_pod", False, message, "refused", _ENOUGH)
+    spec = (seen.owner or {}).get("spec") or {}
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    if (seen.target.kind == "Deployment" and spec.get("paused")) or rolling.get("partition"):
+        message = f"The rollout of {seen.target.text} is paused: the next pod would be made without"
+        message += " the name of its snapshot."
+        return Check("one_pod", False, message, "refused",
+                     f"kubectl rollout resume {seen.target.kind.lower()} {seen.target.name}, or "
+                     "set its partition to 0.")  # fmt: skip
     return Check("one_pod", True, f"{seen.target.text} has one pod.", "refused")
 
 
@@ -122,6 +131,18 @@ def _policy(seen: TargetSeen, found: PolicyFound, storage_problem: str | None) -
     return Check("policy", True, "No policy selects the pod yet: one is made for it.", "refused")
 
 
+def _group(found: PolicyFound) -> Check:
+    rules = ((found.policy or {}).get("spec") or {}).get("snapshotGroupingRules") or {}
+    group = rules.get("groupByLabelValue") or {}
+    count = (group.get("groupRetentionPolicy") or {}).get("maxSnapshotCountPerGroup") or 0
+    if not count:
+        return Check("group", True, "No number of snapshots is set by the policy.", "risk")
+    labels = ", ".join(group.get("labels") or [])
+    message = f"The policy keeps only {count} snapshots of all pods with the same {labels}: "
+    message += "later ones of other pods push this one out."
+    return Check("group", False, message, "risk", "Resume before that, or use another policy.")
+
+
 def _buckets(seen: TargetSeen) -> Check:
     if annotations_of(seen.pod or {}).get(GCS_FUSE) == "true":
         message = "The pod has Google's sidecar for buckets (GCS FUSE): a snapshot may hang with it"
@@ -129,8 +150,7 @@ def _buckets(seen: TargetSeen) -> Check:
     return Check("buckets", True, "The pod has no GCS FUSE sidecar.", "risk")
 
 
-def _same_machine(seen: TargetSeen, facts: Facts) -> Check:
-    del facts
+def _same_machine(seen: TargetSeen) -> Check:
     if pins_machine(seen.template):
         return Check("same_machine", True, "The next pod asks for the same machines.", "risk")
     return Check(

@@ -24,10 +24,10 @@ from ..workspaces.words import (
 from .attempts import why_not_whole
 from .made_of import differences, made_of
 from .pausing import Pauses, Progress
-from .requesting import TRIES
+from .requesting import TRIES, CalledOff
 from .seen import TargetSeen
 from .state import read
-from .words import MACHINE, PAUSED, uid_of, version_of
+from .words import MACHINE, PAUSED, SNAPSHOT, uid_of, version_of
 
 #: What a resume without its snapshot is asked for by, on the command line.
 _ANYWAY = "--accept-fresh starts a new pod without its memory; the snapshot is kept."
@@ -121,15 +121,17 @@ class Resumes(Pauses):
         return True  # GKE tries, also where we think that it cannot fit
 
     def _scale_up(self, seen: TargetSeen, *, usable: bool) -> None:
-        # what the pause has noted goes in the same change: it is not paused any more
-        spec: Json = {"replicas": seen.scale_before}
+        # what the pause has noted stays until the restore is seen: if no node is found, say, and it
+        # is scaled to 0 again, it is paused as before
         name = seen.wanted if usable else None
-        spec["template"] = {"metadata": {"annotations": {PS_NAME: name}}}
-        annotations = dict.fromkeys(PAUSED)
+        spec: Json = {"replicas": seen.scale_before,
+                      "template": {"metadata": {"annotations": {PS_NAME: name}}}}  # fmt: skip
+        metadata: Json = {"resourceVersion": version_of(seen.owner)}
+        if not usable:
+            metadata["annotations"] = dict.fromkeys(PAUSED)
         self._cluster.merge(
             self.target.resource, self.target.namespace, self.target.name,
-            {"metadata": {"resourceVersion": version_of(seen.owner), "annotations": annotations},
-             "spec": spec},
+            {"metadata": metadata, "spec": spec},
         )  # fmt: skip
 
     def _create(self, seen: TargetSeen, *, usable: bool) -> None:
@@ -155,6 +157,37 @@ class Resumes(Pauses):
         self.observer.wait(lambda now, _: all(uid_of(one) != uid for one in now.pods), 120.0)
         self._create(self.look(), usable=True)
 
+    def abort(self, seconds: float = 30.0) -> CalledOff:
+        """Call off a pause; or a resume that waits for a node: nothing of it has begun.
+
+        Raises as `Requests.abort`.
+        """
+        for _ in range(TRIES):
+            seen = self.look()
+            state = read(seen, sign=self.observer.sign)
+            if state.phase != "waiting_for_capacity" or not seen.to_restore:
+                return super().abort(seconds)
+            try:
+                if self.target.bare:
+                    self._cluster.delete(PODS, self.target.namespace, self.target.name,
+                                         uid_of(seen.pod))  # fmt: skip
+                elif SNAPSHOT in annotations_of(seen.owner or {}):
+                    self._cluster.merge(
+                        self.target.resource, self.target.namespace, self.target.name,
+                        {"metadata": {"resourceVersion": version_of(seen.owner)},
+                         "spec": {"replicas": 0}},
+                    )  # fmt: skip
+                else:
+                    return super().abort(seconds)
+            except ClusterError as error:
+                if error.conflict or error.missing or error.maybe_done:
+                    continue
+                raise error.explain() from error
+            return CalledOff(
+                "aborted", "The resume was called off: it is paused as before, with its snapshot."
+            )
+        return super().abort(seconds)
+
     # -- what came ---------------------------------------------------------------------------
 
     def wait_running(
@@ -166,18 +199,20 @@ class Resumes(Pauses):
         the deadline; cancelled if somebody paused it again; cluster_unreachable.
         """
         told = Teller(progress)
-        seen = self.look()  # the watches may not know of the request yet
+        # the watches may not know of the request yet
+        seen = self._look_when_it_answers("The pod was asked for", seconds)
         begun = version_of(seen.owner)
 
         def over(now: TargetSeen, state: WorkspaceState) -> bool:
             if not (_reached(now, begun) if begun else now.pods):
                 return False
             told(state)
-            return state.state != "resuming"
+            return state.state != "resuming" and (state.state != "running" or now.pod_ready)
 
         state = self.observer.wait(over, seconds)
         if state is None:
-            state = read(self.look(), sign=self.observer.sign)
+            now = self._look_when_it_answers("The pod was asked for", 0.0)
+            state = read(now, sign=self.observer.sign)
         if state.state in ("resuming", "unknown") or state.reason == "restore_failed":
             raise GkewsError(
                 state.reason or "restore_failed",
@@ -217,21 +252,29 @@ class Resumes(Pauses):
 
     def _tidy(self) -> None:
         """After a restore: requests that are of no more use. What cannot be done stays undone."""
-        try:
-            seen = self.look()
-            for one in seen.attempts:
-                if not one.running and one.pod_uid != uid_of(seen.pod):
-                    self._cluster.delete(
-                        TRIGGERS, self.target.namespace, one.name, uid_of(one.trigger)
-                    )
-            if self.target.kind == "ReplicaSet":  # its template makes later pods only
-                self._cluster.merge(
-                    self.target.resource, self.target.namespace, self.target.name,
-                    {"metadata": {"resourceVersion": version_of(seen.owner)},
-                     "spec": {"template": {"metadata": {"annotations": {PS_NAME: None}}}}},
-                )  # fmt: skip
-        except (ClusterError, GkewsError):
+        for _ in range(TRIES):
+            try:
+                self._tidy_now(self.look())
+                return
+            except ClusterError as error:
+                if not error.conflict:
+                    return
+            except GkewsError:
+                return
+
+    def _tidy_now(self, seen: TargetSeen) -> None:
+        for one in seen.attempts:
+            if not one.running and one.pod_uid != uid_of(seen.pod):
+                self._cluster.delete(TRIGGERS, self.target.namespace, one.name, uid_of(one.trigger))
+        if self.target.bare:
             return
+        change: Json = {
+            "metadata": {"resourceVersion": version_of(seen.owner),
+                         "annotations": dict.fromkeys(PAUSED)},
+        }  # fmt: skip
+        if self.target.kind == "ReplicaSet":  # its template makes later pods only
+            change["spec"] = {"template": {"metadata": {"annotations": {PS_NAME: None}}}}
+        self._cluster.merge(self.target.resource, self.target.namespace, self.target.name, change)
 
 
 def _reached(now: TargetSeen, version: str) -> bool:

@@ -30,9 +30,10 @@ _EVENTS = Need("events", _SEE, EVENTS, "why a pod waits for a node is not seen")
 _STORAGE = Need("storage", ("list",), STORAGE, "a storage config has to be named")
 _NODES = Need("nodes", ("get",), NODES, "what kind of machine it ran on is not noted")
 
+#: Those without which a part is missing.
+USEFUL = [_CALL_OFF, _DELETE, _POLICY, _EVENTS, _STORAGE, _NODES]
 #: All of them, as the manifest grants them.
-NEEDS = (_PODS, _TRIGGERS, _SNAPSHOTS, _POLICIES, *_SCALE.values(), _RECREATE, _CALL_OFF, _DELETE,
-         _POLICY, _EVENTS, _STORAGE, _NODES)  # fmt: skip
+NEEDS = (_PODS, _TRIGGERS, _SNAPSHOTS, _POLICIES, *_SCALE.values(), _RECREATE, *USEFUL)
 
 
 def to_pause(target: Target) -> list[Need]:
@@ -41,15 +42,9 @@ def to_pause(target: Target) -> list[Need]:
     return [_PODS, _TRIGGERS, _SNAPSHOTS, _POLICIES, stop]
 
 
-def useful(target: Target) -> list[Need]:
-    """Without which a part is missing."""
-    del target
-    return [_CALL_OFF, _DELETE, _POLICY, _EVENTS, _STORAGE, _NODES]
-
-
 def missing(access: AccessReviews, needs: list[Need]) -> list[Need]:
     """Those that are not granted."""
     return [one for one in needs if not access.has(one)]
 
 
-__all__ = ["NEEDS", "missing", "to_pause", "useful"]
+__all__ = ["NEEDS", "USEFUL", "missing", "to_pause"]

@@ -13,7 +13,7 @@ from typing import Any
 from ..workspaces.cluster import Cluster
 from ..workspaces.observing import newest
 from ..workspaces.problems import ClusterError
-from ..workspaces.seen import Seen
+from ..workspaces.seen import PS_NAME, Seen
 from ..workspaces.words import (
     EVENTS,
     PODS,
@@ -79,6 +79,15 @@ class TargetSeen(Seen):
         return annotations_of(self.owner or {}).get(SNAPSHOT, "") or self.wanted_snapshot
 
     @property
+    def to_restore(self) -> str:
+        """The snapshot that the present pod was to be restored from. A pod may have been made
+        without that word, although its maker has it: its rollout was paused, say."""
+        mine = self.wanted_snapshot
+        if mine or self.target.bare:
+            return mine
+        return annotations_of(self.template).get(PS_NAME, "")
+
+    @property
     def scale_before(self) -> int:
         """The replicas that a pause has taken away."""
         try:
@@ -108,8 +117,11 @@ def assembled(
     snapshots: Iterable[Json], policies: Iterable[Json], events: Iterable[Json] = (),
     hidden: Iterable[str] = (),
 ) -> TargetSeen:  # fmt: skip
-    """From lists of the namespace. Pods that belong to somebody else are left out."""
-    mine = [pod for pod in pods if belongs(target, owner, pod)]
+    """From lists of the namespace. Pods that belong to somebody else are left out, and those that
+    have ended (evicted, say): what makes them makes another, and leaves them lying."""
+    mine = [
+        pod for pod in pods if belongs(target, owner, pod) and (target.bare or not ended(pod))
+    ]  # fmt: skip
     among, asked = list(snapshots), list(triggers)
     seen = TargetSeen(
         pod=newest(mine), snapshots=among, events=list(events), hidden=frozenset(hidden),
@@ -118,6 +130,12 @@ def assembled(
     )  # fmt: skip
     seen.choose_policy()
     return seen
+
+
+def ended(pod: Json) -> str:
+    """Succeeded or Failed: its processes are gone for good; empty if they are not."""
+    phase = str((pod.get("status") or {}).get("phase") or "")
+    return phase if phase in ("Succeeded", "Failed") else ""
 
 
 def belongs(target: Target, owner: Json | None, pod: Json) -> bool:
@@ -177,4 +195,4 @@ def about(pod: str) -> str:
     return f"involvedObject.kind=Pod,involvedObject.name={pod}"
 
 
-__all__ = ["TargetSeen", "about", "assembled", "belongs", "look", "pods_query"]
+__all__ = ["TargetSeen", "about", "assembled", "belongs", "ended", "look", "pods_query"]

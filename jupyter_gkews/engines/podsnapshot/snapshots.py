@@ -72,7 +72,17 @@ class SnapshotListed:
 
 def listed(cluster: Cluster, namespace: str) -> list[SnapshotListed]:
     """All of a namespace, the newest first. Raises ClusterError."""
-    snapshots, _ = cluster.list(SNAPSHOTS, namespace)
+    try:
+        snapshots, _ = cluster.list(SNAPSHOTS, namespace)
+    except ClusterError as error:
+        if not error.missing:
+            raise
+        raise GkewsError(
+            "snapshot_unavailable",
+            f"This cluster has no Pod Snapshots ({SNAPSHOTS.group}/{SNAPSHOTS.version} is not "
+            "served).",
+            "Is it the right cluster? `kubectl config current-context` tells.",
+        ) from error
     known = _Known.read(cluster, namespace, snapshots)
     snapshots.sort(key=lambda one: (created_of(one), name_of(one)), reverse=True)
     return [known.row(one) for one in snapshots]
@@ -174,7 +184,8 @@ class _Known:
         name = name_of(snapshot)
         asked_by = labels_of(snapshot).get(TRIGGERED_BY, "")
         for one in self.owners:
-            if annotations_of(one).get(SNAPSHOT) == name and not _replicas(one):
+            back = any(_is_restored_from(pod, name) for pod in self.pods)
+            if annotations_of(one).get(SNAPSHOT) == name and (not _replicas(one) or not back):
                 return f"{one['kind']} {name_of(one)} is paused and would be restored from {name}."
         for pod in self.pods:
             if annotations_of(pod).get(PS_NAME) == name and not _has_started(pod):
@@ -217,18 +228,25 @@ def _replicas(owner: Json) -> int:
     return 1 if wanted is None else int(wanted)
 
 
+def _is_restored_from(pod: Json, name: str) -> bool:
+    return annotations_of(pod).get(PS_NAME) == name and _has_started(pod)
+
+
 def _has_started(pod: Json) -> bool:
     said = condition_of(pod, RESTORED_CONDITION)
     return said is not None or is_true(condition_of(pod, "Ready"))
 
 
 def of_target(rows: Iterable[SnapshotListed], name: str) -> list[SnapshotListed]:
-    """Those of a pod, or of what makes it, with this name."""
-    return [
-        one for one in rows
-        if one.target.partition("/")[2] == name or one.pod == name
-        or one.pod.startswith(f"{name}-")
-    ]  # fmt: skip
+    """Those of a pod, or of what makes it, with this name. Whose it is, is known as long as its
+    request is there; after that the name of the pod has to tell."""
+    found = []
+    for one in rows:
+        kind, _, target = one.target.partition("/")
+        mine = target == name if kind else one.pod.startswith(f"{name}-")
+        if mine or one.pod == name:
+            found.append(one)
+    return found
 
 
 __all__ = ["SnapshotListed", "delete", "listed", "of_target"]

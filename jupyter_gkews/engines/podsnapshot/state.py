@@ -13,7 +13,6 @@ from typing import Any
 
 from ..workspaces.seen import PS_NAME, moment
 from ..workspaces.state import (
-    SIGN_OF_RESTORE,
     SnapshotSeen,
     WorkspaceState,
     age,
@@ -22,15 +21,16 @@ from ..workspaces.state import (
 )
 from ..workspaces.words import RESTORED_CONDITION, annotations_of, condition_of, name_of
 from .attempts import why_not_whole
-from .seen import TargetSeen
-from .words import PAUSED_AT, SNAPSHOT, created_of, uid_of
+from .seen import TargetSeen, ended
+from .words import PAUSED_AT, SNAPSHOT, created_of, deleted, uid_of
 
+#: How long after a pod is ready GKE may take to say that it was restored: it says so when all of
+#: the memory is back.
+SIGN = timedelta(seconds=180)
 _NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def read(
-    seen: TargetSeen, now: datetime | None = None, sign: timedelta = SIGN_OF_RESTORE
-) -> WorkspaceState:
+def read(seen: TargetSeen, now: datetime | None = None, sign: timedelta = SIGN) -> WorkspaceState:
     """The state at `now` (UTC). `sign`: how long after it is ready GKE may take to say that a pod
     was restored."""
     now = now or datetime.now(timezone.utc)
@@ -41,15 +41,17 @@ def read(
         return _scaled_down(seen, now)
     if seen.pod is None:
         return _made(seen, "resuming", "The pod is being made.", None, phase="restoring")
-    phase = (seen.pod.get("status") or {}).get("phase")
-    if phase in ("Succeeded", "Failed"):
+    phase = ended(seen.pod)
+    if phase:
+        hint = "Its processes are gone; there is nothing to pause."
+        if seen.wanted:
+            hint += f" Its snapshot {seen.wanted} is there: delete the pod, then resume."
         return _made(seen, "unknown", f"The pod has ended ({phase}).", None,
-                     reason="snapshot_unavailable",
-                     hint="Its processes are gone; there is nothing to pause.")  # fmt: skip
+                     reason="snapshot_unavailable", hint=hint)  # fmt: skip
     if seen.terminating:
         return _terminating(seen)
     attempt = seen.attempt
-    if attempt is not None and attempt.running:
+    if attempt is not None and attempt.running and not deleted(attempt.trigger):
         since = moment(created_of(attempt.trigger))
         words = "GKE takes the snapshot"
         if attempt.complete:
@@ -157,8 +159,9 @@ def _up(seen: TargetSeen, now: datetime, sign: timedelta) -> WorkspaceState:
             seen, "resuming", f"The pod does not start: {stuck}", placed, phase="restoring",
             reason="restore_failed", hint="The snapshot is kept, if there is one.",
         )  # fmt: skip
-    if not seen.pod_ready:
-        verb = "restored" if seen.wanted_snapshot else "started"
+    runs = _phase(seen) == "Running" and not seen.to_restore
+    if not seen.pod_ready and not runs:
+        verb = "restored" if seen.to_restore else "started"
         where = seen.spec.get("nodeName") or "a node"
         return _made(seen, "resuming", f"The pod is being {verb} on {where}{_for(placed, now)}.",
                      placed, phase="restoring")  # fmt: skip
@@ -172,6 +175,8 @@ def _up(seen: TargetSeen, now: datetime, sign: timedelta) -> WorkspaceState:
             state, message=f"{state.message} The last snapshot failed: {attempt.failure}",
             reason="snapshot_failed", hint="The pod runs on as it did.",
         )  # fmt: skip
+    if deleted(attempt.trigger) or not attempt.whole:
+        return state  # called off
     taken = "" if attempt.taken_at is None else f" of {iso(attempt.taken_at)}"
     return replace(
         state,
@@ -183,7 +188,7 @@ def _up(seen: TargetSeen, now: datetime, sign: timedelta) -> WorkspaceState:
 def _ready(
     seen: TargetSeen, since: datetime | None, now: datetime, sign: timedelta
 ) -> WorkspaceState:
-    wanted = seen.wanted_snapshot
+    wanted = seen.to_restore
     if seen.restored:
         text = str((condition_of(seen.pod or {}, RESTORED_CONDITION) or {}).get("message") or "")
         if wanted and wanted in text:
@@ -197,7 +202,10 @@ def _ready(
         return _made(seen, "running", message, since, provenance="restored",
                      reason="snapshot_incompatible" if wanted and other else None)  # fmt: skip
     if not wanted:
-        return _made(seen, "running", f"The pod runs{_for(since, now)}.", since)
+        message = f"The pod runs{_for(since, now)}."
+        if not seen.pod_ready:
+            message = "The pod runs; it is not ready."
+        return _made(seen, "running", message, since)
     why = seen.cold_start
     late = since is not None and now - since > sign
     if why is None and not late:
@@ -205,9 +213,11 @@ def _ready(
                      since, phase="verifying")  # fmt: skip
     message = "The pod runs, but it was started anew: "
     message += why or f"nothing says that it was restored from {wanted}."
+    if not seen.wanted_snapshot:
+        message += " It was made without the name of the snapshot."
     return _made(seen, "running", message, since, provenance="fresh",
-                 hint="The snapshot is kept. `resume --again` has it tried with a new pod."
-                 )  # fmt: skip
+                 hint="The snapshot is kept. If the processes are not as they were, "
+                 "`resume --again` has it tried with a new pod.")  # fmt: skip
 
 
 def _for(since: datetime | None, now: datetime) -> str:
@@ -219,4 +229,4 @@ def iso(time: datetime) -> str:
     return time.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-__all__ = ["iso", "read", "snapshot_seen"]
+__all__ = ["SIGN", "iso", "read", "snapshot_seen"]

@@ -55,9 +55,7 @@ class Actor:
         self._ended.set()
         self._wake.set()
         for connection in list(self._connections):
-            if connection.sock is not None:
-                with suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
+            _cut(connection)
         for thread in self._threads:
             thread.join(10)
 
@@ -66,11 +64,16 @@ class Actor:
         self._threads.append(thread)
         thread.start()
 
+    def _note_opened(self, connection: http.client.HTTPSConnection) -> None:
+        self._connections.add(connection)
+        if self._ended.is_set():  # `stop` came before there was anything to cut
+            _cut(connection)
+
     def _follow(self, collection: str) -> None:
         while not self._ended.is_set():
             try:
                 events = self.admin.watch(
-                    self.path(collection), opened=self._connections.add, timeoutSeconds=60
+                    self.path(collection), opened=self._note_opened, timeoutSeconds=60
                 )
                 for _ in events:
                     self._wake.set()
@@ -105,3 +108,9 @@ class Actor:
     def _note(self, answered: Answered) -> None:
         if not self._ended.is_set():
             self.faults.append(f"{type(self).__name__}: {answered}")
+
+
+def _cut(connection: http.client.HTTPSConnection) -> None:
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .controller import PODS
 from .following import Actor
+from .nodes import ENDED
 
 Json = dict[str, Any]
 DEPLOYMENTS = "apis/apps/v1 deployments"
@@ -84,7 +85,12 @@ class Makers(Actor):
         self._status(DEPLOYMENTS, deployment, updatedReplicas=mine, replicas=mine)
 
     def _replica_set(self, one: Json, pods: list[Json]) -> None:
-        alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        alive = [
+            pod
+            for pod in pods
+            if "deletionTimestamp" not in pod["metadata"]
+            and (pod.get("status") or {}).get("phase") not in ENDED
+        ]
         wanted = int(one["spec"].get("replicas", 1))
         for pod in alive[wanted:]:
             self.admin.delete(self.path(PODS), pod["metadata"]["name"])

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 PS_NAME = "podsnapshot.gke.io/ps-name"
 EVENTS = "api/v1 events"
 SNAPSHOTS = f"{SNAPSHOT} podsnapshots"
+ENDED = ("Succeeded", "Failed")
 
 
 def now() -> str:
@@ -56,6 +57,8 @@ class Nodes(Actor):
             if "deletionTimestamp" in pod["metadata"]:
                 if self.lets_go:
                     self.admin.delete(self.path(PODS), name, gracePeriodSeconds=0)
+            elif (pod.get("status") or {}).get("phase") in ENDED:
+                continue
             elif not pod["spec"].get("nodeName"):
                 self._place(pod)
             else:
