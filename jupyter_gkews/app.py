@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from jupyter_server.serverapp import ServerApp
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
 from . import freezable_server
-from .engines.registry import engines_of
+from .engines.registry import engines_of, workspace_engine
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
@@ -35,8 +36,10 @@ from .lifecycle.service import Lifecycle
 from .running import RunningKernels
 from .sandbox_kernelspecs import WhyNoSandbox, say_why_not
 from .settings_language import translate_settings
+from .workspace_handlers import workspace_routes
 
 if TYPE_CHECKING:
+    from .engines.base import WorkspaceEngine
     from .engines.restore_signs import RestoreSigns
     from .kernel.checkpoint.manifest import Manifest
     from .kernel.checkpoint.store import CheckpointStore
@@ -211,6 +214,18 @@ class GkewsApp(ExtensionApp):
         `auto` does so in a pod that runs in gVisor and in `jupyter gkews sandbox`, `always` and
         `never` anywhere.""",
     ).tag(config=True)
+    service_account_dir = Unicode(
+        "/var/run/secrets/kubernetes.io/serviceaccount",
+        help="""Where the service account of the pod is mounted, in a server that lives in a GKE or
+        Kubeflow workspace. Looked at when the workspace is first asked for.""",
+    ).tag(config=True)
+    workspace_timeout = Float(
+        None,
+        allow_none=True,
+        min=0.0,
+        help="""Seconds after which a pause of the whole workspace that has not come to its end is
+        called off. None: a minute and 20 s for each GiB in memory, between 3 and 20 minutes.""",
+    ).tag(config=True)
     stop_timeout = Float(
         10.0,
         min=0.0,
@@ -266,6 +281,8 @@ class GkewsApp(ExtensionApp):
             announcer=Announcer(self._emit, kernels, self.log),
             log=self.log,
             engines=engines_of(store.root, kernels.process),
+            workspace_engine=self._workspace_engine,
+            base_url=server.base_url,
         )
         self.lifecycle = Lifecycle(context)
         kernels.watch(
@@ -287,6 +304,7 @@ class GkewsApp(ExtensionApp):
     def initialize_handlers(self) -> None:
         """Add the REST routes."""
         store = Path(self.store_dir).expanduser().absolute()
+        self.handlers.extend(workspace_routes(self.lifecycle, timeout_s=self.idle_timeout))
         self.handlers.extend(routes(self.lifecycle, store=store, timeout_s=self.idle_timeout))
 
     def current_activity(self) -> list[str] | None:
@@ -301,6 +319,15 @@ class GkewsApp(ExtensionApp):
             self._sandboxed.close()
         if self._signs is not None:
             self._signs.close()
+
+    def _workspace_engine(self) -> WorkspaceEngine | None:
+        from .process_memory import HeldMemory, measure
+
+        def memory() -> HeldMemory:
+            return measure([os.getpid()])
+
+        account = Path(self.service_account_dir)
+        return workspace_engine(self.serverapp.base_url, account, memory, self.workspace_timeout)
 
     def _be_freezable(self, launch: LaunchSettings, context: Context) -> None:
         """Where the whole server may be frozen with its kernels: what a snapshot can save, what

@@ -20,7 +20,7 @@ from tornado import web
 
 from . import __version__
 from .errors import GkewsError
-from .lifecycle.operations import Operation, utcnow
+from .lifecycle.operations import Operation
 from .lifecycle.requests import (
     GcRequest,
     PauseRequest,
@@ -30,7 +30,6 @@ from .lifecycle.requests import (
     only,
 )
 from .lifecycle.service import Lifecycle
-from .lifecycle.state import age_s
 
 Method = Callable[..., Awaitable[None]]
 
@@ -106,33 +105,22 @@ class StatusHandler(GkewsHandler):
     # a page that is left open polls this: it must not keep the server awake
     _track_activity = False
 
-    def initialize(self, lifecycle: Lifecycle, store: Path, since: str) -> None:  # type: ignore[override]
-        """Take the store's folder and the time of the server's start as well."""
+    def initialize(self, lifecycle: Lifecycle, store: Path) -> None:  # type: ignore[override]
+        """Take the store's folder as well."""
         super().initialize(lifecycle)
-        self.store, self.since = store, since
+        self.store = store
 
     @web.authenticated
     @authorized
     @json_errors
     async def get(self) -> None:
         """See getStatus in openapi.yaml."""
-        no_workspace = _no_workspace()
         recoveries = self.lifecycle.recoveries
         woke = self.lifecycle.waking.last if self.lifecycle.waking is not None else None
         self.reply(
             {
                 "version": __version__,
-                "workspace": {
-                    "state": "none",
-                    "since": self.since,
-                    "age_s": age_s(self.since),
-                    "provenance": None,
-                    "reason": no_workspace.reason,
-                    "message": no_workspace.message,
-                    "hint": no_workspace.hint,
-                    "engine": None,
-                    "operation": None,
-                },
+                "workspace": self.lifecycle.workspace.describe(),
                 "kernels": self.lifecycle.kernels(),
                 "engines": await asyncio.to_thread(self.lifecycle.engines.describe),
                 "recovery": recoveries.describe() if recoveries is not None else None,
@@ -361,17 +349,6 @@ class GcHandler(GkewsHandler):
         )
 
 
-class WorkspaceHandler(GkewsHandler):
-    """Pause or resume the whole workspace: there is no engine for it here."""
-
-    @web.authenticated
-    @authorized
-    @json_errors
-    async def post(self) -> None:
-        """See pauseWorkspace and resumeWorkspace in openapi.yaml."""
-        raise _no_workspace()
-
-
 class UnknownHandler(GkewsHandler):
     """Any other path below gkews/: 404 in JSON, for those who are logged in."""
 
@@ -381,14 +358,6 @@ class UnknownHandler(GkewsHandler):
         raise web.HTTPError(404, "There is no such route.")
 
     get = post = put = patch = delete = _not_found
-
-
-def _no_workspace() -> GkewsError:
-    return GkewsError(
-        "no_workspace",
-        "This server has no engine that can pause the whole workspace.",
-        "Single kernels can be paused.",
-    )
 
 
 def _free(store: Path) -> int | None:
@@ -408,7 +377,7 @@ def routes(lifecycle: Lifecycle, *, store: Path, timeout_s: float | None) -> lis
     kernel = r"/gkews/kernels/(?P<kernel_id>[^/]+)"
     checkpoint = r"/gkews/checkpoints/(?P<checkpoint_id>[^/]+)"
     return [
-        (r"/gkews/status", StatusHandler, {**plain, "store": store, "since": utcnow()}),
+        (r"/gkews/status", StatusHandler, {**plain, "store": store}),
         (kernel, KernelHandler, plain),
         (kernel + "/survives", SurvivesHandler, plain),
         (kernel + "/pause", PauseHandler, waiting),
@@ -422,7 +391,5 @@ def routes(lifecycle: Lifecycle, *, store: Path, timeout_s: float | None) -> lis
         (r"/gkews/snapshots/(?P<snapshot_id>[^/]+)", SnapshotHandler, plain),
         (r"/gkews/store", StoreHandler, {**plain, "store": store}),
         (r"/gkews/gc", GcHandler, plain),
-        (r"/gkews/workspace/pause", WorkspaceHandler, plain),
-        (r"/gkews/workspace/resume", WorkspaceHandler, plain),
         (r"/gkews/.*", UnknownHandler, plain),
     ]

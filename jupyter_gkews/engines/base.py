@@ -6,6 +6,8 @@ asked after the portable checkpoint is durable, and what it cannot do it says in
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -146,6 +148,48 @@ class SnapshotEngine(Protocol):
         """Remove an image or a leftover; bytes freed."""
 
 
+class UnsureError(GkewsError):
+    """Whether what was asked of a cluster takes effect is not known, or no longer seen: what was
+    prepared for it must stay prepared."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a pause of the workspace would meet, as things are now."""
+
+    namespace: str
+    name: str
+    pod: str
+    pod_uid: str
+    checks: list[dict[str, Any]]
+    """Sentences, in the order in which they matter: {"id", "passed": true | false | null (not
+    known), "message", "costs": "refused" | "memory" | "risk", "hint"}."""
+    refused: GkewsError | None = None
+    """Why it cannot even be asked for."""
+    loses: GkewsError | None = None
+    """Why its memory would be lost."""
+
+    @property
+    def stateless(self) -> bool | None:
+        """Whether the memory would be lost; None if that cannot be told."""
+        if self.loses is not None:
+            return True
+        unknown = any(one["costs"] == "memory" and one["passed"] is None for one in self.checks)
+        return None if unknown else False
+
+
+class Asked(Protocol):
+    """A request that a cluster has taken."""
+
+    @property
+    def how(self) -> str:
+        """begun | joined: it ran already."""
+
+    @property
+    def stateless(self) -> bool:
+        """The pod is stopped without a snapshot of its memory."""
+
+
 class WorkspaceEngine(Protocol):
     """Has the whole workspace frozen and stopped by whoever runs it, this server with it.
 
@@ -156,21 +200,35 @@ class WorkspaceEngine(Protocol):
     def id(self) -> str:
         """A word for it in `status`, in records and in the UI."""
 
-    async def ability(self) -> Ability:
-        """Whether this server lives in such a workspace and may pause it."""
-
-    async def objections(self) -> list[Objection]:
-        """What a pause would meet, before it is asked for. Raises GkewsError."""
+    def subscribe(
+        self, told: Callable[[dict[str, Any]], None], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Be told every new state, in the loop, once `state` has begun to follow."""
 
     async def state(self) -> dict[str, Any]:
-        """The workspace's state, with its sentence; keys as in `status`. Raises GkewsError."""
+        """The workspace's state, with its sentence; keys as in `status`. The first call begins to
+        follow. Raises GkewsError: `no_workspace` if this server lives in none."""
 
-    async def pause(self, *, stateless: bool = False) -> dict[str, Any]:
-        """Ask for the pause and follow it; the state after it. `stateless`: also if the memory of
-        the workspace cannot be kept.
+    def seen(self) -> dict[str, Any] | None:
+        """The same as it is known now, asking nobody; None before the first look."""
+
+    async def rights(self) -> list[dict[str, Any]]:
+        """What is allowed: {"id", "allowed", "without"}. Raises GkewsError."""
+
+    async def outlook(self) -> Outlook:
+        """What a pause would meet. Raises GkewsError."""
+
+    async def ask(self, *, stateless: bool, pod_uid: str) -> Asked:
+        """Ask for the pause of this very pod, once. `stateless`: also if its memory is lost.
+
+        Raises GkewsError: the workspace runs on; UnsureError: that is not known.
+        """
+
+    async def follow(self, asked: Asked) -> dict[str, Any]:
+        """Wait for the end of the pause, and call off one that fails or hangs; the state after it.
 
         In a process that was frozen and restored this returns in its next life. Raises GkewsError:
-        the workspace runs on, and the message says why.
+        the workspace runs on, and the message says why; UnsureError: that is not known.
         """
 
     async def abort(self) -> str:
@@ -185,11 +243,14 @@ class WorkspaceEngine(Protocol):
 
 __all__ = [
     "Ability",
+    "Asked",
     "Estimate",
     "Inside",
     "Leftover",
     "Objection",
+    "Outlook",
     "Snapshot",
     "SnapshotEngine",
+    "UnsureError",
     "WorkspaceEngine",
 ]

@@ -5,11 +5,14 @@ Imports no engine before: a server without sandboxed kernels starts without them
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from .base import SnapshotEngine
+from ..errors import GkewsError
+from .base import SnapshotEngine, WorkspaceEngine
 
 Factory = Callable[[], SnapshotEngine]
 
@@ -68,3 +71,41 @@ def engines_of(store: Path, find_kernel: Callable[[str], object]) -> Engines:
         return GvisorEngine(store, find_kernel)
 
     return Engines({"gvisor": gvisor}, images=store / "snapshots")
+
+
+class Memory(Protocol):
+    """What processes hold, in bytes."""
+
+    @property
+    def ram(self) -> int: ...  # noqa: D102
+
+    @property
+    def vram(self) -> int: ...  # noqa: D102
+
+
+def workspace_engine(
+    base_url: str, account: Path, memory: Callable[[], Memory], timeout_s: float | None
+) -> WorkspaceEngine | None:
+    """The engine that pauses the whole workspace; None outside of a Kubernetes pod with a service
+    account, of which nobody is asked. `memory()`: of this pod; see WorkspacesEngine.
+
+    Raises GkewsError (`no_workspace`) in a pod whose Python has no `kubernetes`.
+    """
+    if not os.environ.get("KUBERNETES_SERVICE_HOST") or not (account / "token").is_file():
+        return None
+    if importlib.util.find_spec("kubernetes") is None:
+        raise GkewsError(
+            "no_workspace",
+            "Whether this pod is one of a workspace is not known: the Python package `kubernetes` "
+            "is not installed here.",
+            "pip install 'jupyter-gkews[gke]' brings it. Kernels can be paused one by one.",
+        )
+    from .workspaces.connection import InPod
+    from .workspaces.engine import WorkspacesEngine
+    from .workspaces.preflight import Facts
+
+    def facts() -> Facts:
+        held = memory()
+        return Facts(vram=held.vram or None, resident=held.ram)  # 0 also where it is not told
+
+    return WorkspacesEngine(base_url, InPod(account), facts, timeout_s)

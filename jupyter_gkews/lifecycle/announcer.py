@@ -51,6 +51,18 @@ class Announcer:
             }
         )
 
+    def workspace(self, described: dict[str, Any], operation: Operation | None) -> None:
+        """Tell the state of the workspace, as `status` describes it."""
+        keys = ("state", "since", "provenance", "reason", "message")
+        self._send(
+            {
+                "action": "workspace",
+                "kernel": None,
+                **{key: described[key] for key in keys},
+                "operation": operation_event(operation) if operation else None,
+            }
+        )
+
     def checkpoints(self, kernel: str | None, checkpoint: str | None) -> None:
         """Tell that the list of checkpoints has changed."""
         self._send({"action": "checkpoints", "kernel": kernel, "checkpoint": checkpoint})

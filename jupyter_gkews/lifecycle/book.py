@@ -58,7 +58,7 @@ class OperationBook:
             GkewsError(
                 "cancelled",
                 f"The {run.operation.kind} was cancelled.",
-                "The kernel is as it was before.",
+                run.operation.as_before,
             )
         )
         return run

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ..engines.base import WorkspaceEngine
 from ..engines.registry import Engines
 from .announcer import Announcer
 from .interfaces import Kernels, Store
@@ -40,3 +42,6 @@ class Context:
     announcer: Announcer
     log: logging.Logger
     engines: Engines = field(default_factory=lambda: Engines({}))
+    workspace_engine: Callable[[], WorkspaceEngine | None] = lambda: None
+    """Makes the engine for the whole workspace; None where this server lives in none."""
+    base_url: str = "/"

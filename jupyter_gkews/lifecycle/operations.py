@@ -113,3 +113,8 @@ class Operation:
         one, for the kernel then stays paused.
         """
         return self.finished is None and self.phase in CANCELLABLE
+
+    @property
+    def as_before(self) -> str:
+        """What is so again after it was cancelled."""
+        return "The kernel is as it was before."

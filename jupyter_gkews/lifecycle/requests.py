@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import GkewsError
@@ -100,6 +100,31 @@ class PauseRequest:
             raise bad_request("'snapshot' must be true or false.")
         timeout_s = default_timeout_s if timeout is None else float(timeout)
         return cls(when, timeout_s, name, snapshot, prove, compress)
+
+
+@dataclass(frozen=True)
+class WorkspacePauseRequest:
+    """How to pause the whole workspace. `kernels`: how their checkpoints are written. `stateless`:
+    also if the memory is lost; `without_checkpoint`: also if kernels have no checkpoint."""
+
+    kernels: PauseRequest = field(default_factory=PauseRequest)
+    stateless: bool = False
+    without_checkpoint: bool = False
+
+    @classmethod
+    def from_json(
+        cls, body: dict[str, Any], default_timeout_s: float | None
+    ) -> WorkspacePauseRequest:
+        """Read the body of a pause of the workspace; raises `bad_request`."""
+        own = ("stateless", "without_checkpoint")
+        for key in own:
+            if not isinstance(body.get(key, False), bool):
+                raise bad_request(f"'{key}' must be true or false.")
+        if "snapshot" in body:
+            raise bad_request("'snapshot' is not for the workspace; see 'stateless'.")
+        of_kernels = {key: value for key, value in body.items() if key not in own}
+        kernels = PauseRequest.from_json(of_kernels, default_timeout_s)
+        return cls(kernels, *(bool(body.get(key, False)) for key in own))
 
 
 @dataclass(frozen=True)

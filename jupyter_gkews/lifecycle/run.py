@@ -82,6 +82,11 @@ class Run:
             self._stop_reason = reason
         self._stopped.set()
 
+    def go_on(self) -> None:
+        """It could not be stopped: it can be asked again."""
+        self._stop_reason = None
+        self._stopped.clear()
+
     @property
     def stop_reason(self) -> GkewsError | None:
         """Why the procedure was asked to end; None if it was not."""

@@ -11,7 +11,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engines.registry import Engines
 from ..errors import GkewsError
@@ -31,6 +31,10 @@ from .subject import Subject
 from .survival import Survival
 from .upkeep import StoreUpkeep
 from .waking import Waking
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from .workspace_kernels import Held
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
 
@@ -51,6 +55,9 @@ class Lifecycle:
         self.survival = Survival(ctx, self.roster, self._keep)
         self.waking: Waking | None = None  # where a server can be restored whole
         self.recoveries: Recoveries | None = None
+        self.workspace = Workspace(
+            ctx, self.book, self.roster, self.checkpoint_and_hold, self._keep
+        )
 
     @property
     def engines(self) -> Engines:
@@ -105,6 +112,28 @@ class Lifecycle:
         return self._start(
             on, kind, lambda subject, run: procedure(self._ctx, subject, run, request)
         )
+
+    def checkpoint_and_hold(
+        self, kernel_id: str, request: PauseRequest, held: Held, written: Callable[[str], None]
+    ) -> Run:
+        """Write a checkpoint of a running kernel, which is then held until `held` lets it go;
+        `written(checkpoint)` tells of it in between. Raises as `checkpoint` does."""
+        from .workspace_kernels import checkpoint_and_hold
+
+        on = self.roster.subject(kernel_id)
+        if on.entry.run is not None and on.entry.run.in_background:
+            self._aside(on.entry)
+        self._running(on, "hold")
+        if (why := on.process.why_not_pausable()) is not None:
+            raise why
+        if request.when == "now" and not on.talk.is_idle():
+            raise pausing.busy("A cell is running.")
+
+        async def procedure(subject: Subject, run: Run) -> None:
+            await checkpoint_and_hold(self._ctx, subject, run, request, held, written)
+
+        operation = self._start(on, "checkpoint", procedure)
+        return self.book.get(operation.id)
 
     def follow(self, kernel_id: str, operation: str) -> None:
         """A cell has begun a checkpoint, by the operation of this id: show it as ours."""
@@ -360,8 +389,9 @@ class Lifecycle:
     async def stop(self, timeout_s: float) -> None:
         """End what runs: cancelled where it can be, else waited for, at most `timeout_s`."""
         self._stopping = True
+        self.workspace.stop()
         for run in self.book.running():
-            if run.operation.cancellable:
+            if run.operation.cancellable and run.operation.kernel:
                 self.book.cancel(run.operation.id)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
@@ -374,6 +404,7 @@ class Lifecycle:
 
     def close(self) -> None:
         """Let the next server have the records of the kernels that are paused."""
+        self.workspace.close()
         self._ctx.records.close()
         if self.recoveries is not None:
             self.recoveries.close()

@@ -14,6 +14,8 @@ from .interfaces import KernelFacts, KernelTalk
 from .operations import Operation, utcnow
 from .run import Run
 
+#: The step of an operation while its kernel waits, held, for the end of a pause of the workspace.
+HELD = "held"
 _PHASE_WORDS = {
     "waiting_for_idle": "waiting until no cell runs",
     "checkpointing": "writing the checkpoint",
@@ -75,6 +77,8 @@ class KernelEntry:
     def sentence(self) -> str:
         """The state as a sentence for the user."""
         operation = self.run.operation if self.run else None
+        if operation is not None and operation.step == HELD:
+            return "Running, held: the workspace is being paused."
         if operation is not None:
             doing = _PHASE_WORDS.get(operation.phase, operation.phase)
             word = {"restore": "Restoring", "checkpoint": "Running"}.get(

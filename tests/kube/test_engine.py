@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
-from jupyter_gkews.engines.base import WorkspaceEngine
+from jupyter_gkews.engines.base import UnsureError, WorkspaceEngine
+from jupyter_gkews.engines.registry import workspace_engine
 from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.engine import WorkspacesEngine
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.preflight import Facts
 from jupyter_gkews.errors import GkewsError
+from jupyter_gkews.process_memory import HeldMemory
 
 from .actors import Platform
-from .actors.addon import ENABLED
+from .actors.addon import ENABLED, STATE
 from .conftest import in_pod
 from .fake import FakeCluster
 
@@ -64,6 +66,11 @@ def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("gkews")]
 
 
+async def pause(engine: WorkspacesEngine) -> dict[str, Any]:
+    """Ask, and follow to the end."""
+    return await engine.follow(await engine.ask(stateless=False, pod_uid=""))
+
+
 @in_a_loop
 async def test_it_asks_nobody_before_it_is_asked_and_leaves_nothing(
     here: InPod, fake: FakeCluster
@@ -73,8 +80,11 @@ async def test_it_asks_nobody_before_it_is_asked_and_leaves_nothing(
     engine: WorkspaceEngine = WorkspacesEngine(pod=here)
     assert threads() == before
     assert len(fake.requests) == asked
-    assert (await engine.ability()).available
+    assert engine.seen() is None
     assert (await engine.state())["state"] == "running"
+    seen = engine.seen()
+    assert seen is not None
+    assert (seen["state"], seen["trouble"]) == ("running", None)
     engine.close()
     for _ in range(200):
         if threads() == before:
@@ -84,11 +94,11 @@ async def test_it_asks_nobody_before_it_is_asked_and_leaves_nothing(
 
 
 @in_a_loop
-async def test_outside_of_a_pod_it_says_so_and_asks_nobody(tmp_path: Path) -> None:
+async def test_outside_of_a_pod_there_is_no_engine_and_nothing_is_imported(tmp_path: Path) -> None:
+    assert workspace_engine("/", tmp_path, lambda: HeldMemory(0, 0), None) is None
     engine = WorkspacesEngine(pod=InPod(tmp_path, {}))
-    ability = await engine.ability()
-    assert not ability.available
-    assert "does not run in a Kubernetes pod" in str(ability.why_not)
+    with pytest.raises(GkewsError, match="does not run in a Kubernetes pod"):
+        await engine.state()
     engine.close()
 
 
@@ -97,11 +107,11 @@ async def test_a_cluster_that_is_away_is_no_workspace_and_no_crash(
     engine: WorkspacesEngine, fake: FakeCluster
 ) -> None:
     fake.stop()
-    ability = await engine.ability()
-    assert not ability.available
-    assert "did not answer" in str(ability.why_not)
+    with pytest.raises(GkewsError, match="did not answer") as away:
+        await engine.state()
+    assert away.value.reason == "cluster_unreachable"
     fake.start()
-    assert (await engine.ability()).available
+    assert (await engine.state())["state"] == "running"
 
 
 @in_a_loop
@@ -109,25 +119,53 @@ async def test_the_workspace_of_the_pod_is_paused(
     engine: WorkspacesEngine, platform: Platform
 ) -> None:
     assert (await engine.identity()).workspace == "ws"
-    assert await engine.objections() == []
-    assert (await engine.pause())["state"] == "paused"
+    outlook = await engine.outlook()
+    assert (outlook.name, outlook.refused, outlook.loses) == ("ws", None, None)
+    assert (await pause(engine))["state"] == "paused"
     assert platform.pod() is None
 
 
 @in_a_loop
-async def test_objections_are_sentences_with_what_to_do(here: InPod, platform: Platform) -> None:
+async def test_an_outlook_is_sentences_with_what_to_do(here: InPod, platform: Platform) -> None:
     pending = {"status": {"pendingRestart": True}}
     platform.admin.merge(platform.workspaces, "ws", pending, "status")
     annotations = {"metadata": {"annotations": {ENABLED: "false"}}}
     platform.admin.merge(platform.workspaces, "ws", annotations)
     engine = WorkspacesEngine(pod=here, facts=lambda: Facts(vram=5, resident=5))
-    found = await engine.objections()
-    assert [one.what for one in found] == ["enabled", "pending_restart"]
-    assert all(one.reason.endswith(".") and one.hint for one in found)
+    outlook = await engine.outlook()
+    failed = [one for one in outlook.checks if one["passed"] is False]
+    assert [one["id"] for one in failed] == ["enabled", "pending_restart"]
+    assert all(one["message"].endswith(".") and one["hint"] for one in failed)
+    assert outlook.stateless is True
+    assert outlook.loses is not None
     with pytest.raises(GkewsError) as refused:
-        await engine.pause()
-    assert refused.value.reason == "snapshot_unavailable"
+        await pause(engine)
+    assert refused.value.reason == outlook.loses.reason == "snapshot_unavailable"
     engine.close()
+
+
+@in_a_loop
+async def test_another_pod_than_the_one_that_was_judged_is_not_paused(
+    engine: WorkspacesEngine, platform: Platform
+) -> None:
+    with pytest.raises(GkewsError) as refused:
+        await engine.ask(stateless=False, pod_uid="of an earlier life")
+    assert refused.value.reason == "cancelled"
+    assert platform.get()["spec"]["paused"] is False
+
+
+@in_a_loop
+async def test_an_engine_that_is_closed_calls_off_no_pause(
+    engine: WorkspacesEngine, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    asked = await engine.ask(stateless=False, pod_uid="")
+    following = asyncio.create_task(engine.follow(asked))
+    await asyncio.sleep(0)
+    engine.close()
+    with pytest.raises((UnsureError, asyncio.CancelledError)):
+        await following
+    assert platform.get()["metadata"]["annotations"][STATE] == "Checkpointing"
 
 
 @in_a_loop
@@ -145,7 +183,7 @@ async def test_states_come_to_the_loop_and_a_pause_is_called_off(
 
     engine.subscribe(tell, loop)
     platform.gke.outcome = "hang"
-    pausing = asyncio.create_task(engine.pause())
+    pausing = asyncio.create_task(pause(engine))
     await _until(news, lambda: any(state["state"] == "pausing" for state in told))
     assert "nothing was lost" in await engine.abort()
     with pytest.raises(GkewsError) as over:
@@ -157,7 +195,7 @@ async def test_states_come_to_the_loop_and_a_pause_is_called_off(
 async def test_a_process_that_wakes_up_in_the_next_pod_goes_on_with_its_new_token(
     engine: WorkspacesEngine, here: InPod, platform: Platform, fake: FakeCluster
 ) -> None:
-    paused = await engine.pause()
+    paused = await pause(engine)
     assert paused["state"] == "paused"
     platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": False}})
     states = platform.admin.watch(platform.workspaces, timeoutSeconds=20)

@@ -12,6 +12,7 @@ from openapi_spec_validator import validate
 from tornado.web import RequestHandler
 
 from jupyter_gkews.handlers import GkewsHandler, UnknownHandler, routes
+from jupyter_gkews.workspace_handlers import workspace_routes
 
 FILLED = {
     "kernel_id": "no-kernel",
@@ -27,6 +28,7 @@ def filled(template: str) -> str:
 
 def registered() -> list[tuple[str, type[GkewsHandler]]]:
     found = routes(None, store=None, timeout_s=None)  # type: ignore[arg-type]
+    found += workspace_routes(None, timeout_s=None)  # type: ignore[arg-type]
     return [
         (re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"{\1}", pattern), handler)
         for pattern, handler, _ in found
@@ -120,6 +122,8 @@ def test_status_names_the_version_and_says_that_there_is_no_workspace(server: Li
     assert status["version"] == SPEC["info"]["version"]
     assert status["workspace"]["state"] == "none"
     assert status["workspace"]["reason"] == "no_workspace"
+    assert not status["workspace"]["pausable"]
+    assert server.get("gkews/workspace")["state"] == "none"
     assert status["store"]["free"] > 0
 
 

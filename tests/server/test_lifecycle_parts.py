@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from jupyter_gkews.lifecycle.book import KEPT, OperationBook
 from jupyter_gkews.lifecycle.operations import Operation
 from jupyter_gkews.lifecycle.progress import RateMeter
 from jupyter_gkews.lifecycle.records import PausedRecord, PausedRecords
+from jupyter_gkews.lifecycle.requests import PauseRequest, WorkspacePauseRequest
 from jupyter_gkews.lifecycle.run import Run
 from jupyter_gkews.lifecycle.state import KernelEntry, died
 
@@ -265,3 +267,22 @@ def test_a_kernel_that_died_and_was_started_again_says_that_it_is_empty() -> Non
     assert "run the cells" in entry.hint()
     entry.checkpoint = "c1"
     assert "can be restored" in entry.hint()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"stateless": "yes"}, {"without_checkpoint": 1}, {"snapshot": True}, {"what": 1},
+     {"when": "never"}, {"timeout_s": -1}],
+)  # fmt: skip
+def test_a_pause_of_the_workspace_that_is_not_understood_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(GkewsError) as refused:
+        WorkspacePauseRequest.from_json(body, None)
+    assert refused.value.reason == "bad_request"
+
+
+def test_a_pause_of_the_workspace_is_for_its_kernels_as_one_of_a_kernel() -> None:
+    body = {"when": "interrupt", "timeout_s": 3, "name": "night", "stateless": True}
+    request = WorkspacePauseRequest.from_json(body, None)
+    assert request.kernels == PauseRequest("interrupt", 3.0, "night")
+    assert (request.stateless, request.without_checkpoint) == (True, False)
+    assert WorkspacePauseRequest.from_json({}, 7.0).kernels.timeout_s == 7.0

@@ -13,15 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ...errors import GkewsError
-from ..base import Ability, Objection
+from ..base import Asked, Outlook
+from .access import NEEDS
 from .cluster import Cluster
 from .connection import InPod
 from .identity import Identity, find_identity
 from .observing import WorkspaceObserver
 from .pausing import Pauses, deadline_s
-from .preflight import Facts, costs_memory, refuses, risks
+from .preflight import Facts
 from .problems import ClusterError
+from .requesting import Requested, Requests, loss, refusal, uid_of
 from .state import WorkspaceState
+from .words import name_of
 
 T = TypeVar("T")
 #: Seconds that a first look at the workspace may take.
@@ -32,14 +35,17 @@ ENDS_S = 2.0
 
 class WorkspacesEngine:
     """`base_url`: the server's, which may tell the workspace. `facts()`: GPU memory and resident
-    bytes of the pod, as they are when a pause is judged."""
+    bytes of the pod, as they are when a pause is judged. `timeout_s`: seconds after which a pause
+    is called off; None: by what is resident."""
 
     id = "workspaces"
 
     def __init__(
-        self, base_url: str = "", pod: InPod | None = None, facts: Callable[[], Facts] = Facts
-    ) -> None:
+        self, base_url: str = "", pod: InPod | None = None, facts: Callable[[], Facts] = Facts,
+        timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
         self._base_url, self._pod, self._facts = base_url, pod or InPod(), facts
+        self._timeout_s = timeout_s
         self._cluster = Cluster(self._pod)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="gkews workspace")
         self._lock = threading.Lock()
@@ -63,57 +69,69 @@ class WorkspacesEngine:
             if self._observer is not None:
                 self._observer.subscribe(pass_on)
 
-    async def ability(self) -> Ability:
-        """Asks the cluster only in a pod."""
-        why_not = self._pod.why_not()
-        if why_not is not None:
-            return Ability(False, why_not)
-
-        def ask() -> Ability:
-            found = self._find()
-            if found.why_not is not None:
-                return Ability(False, found.why_not)
-            judged = Pauses(self._following(), self._facts()).preflight()
-            stopping = refuses(judged)
-            return Ability(not stopping, stopping[0].message if stopping else None)
-
-        try:
-            return await self._run(ask)
-        except GkewsError as error:
-            return Ability(False, error.message)
-
     async def identity(self) -> Identity:
         """Where this server lives. Raises GkewsError."""
         return await self._run(self._find)
 
-    async def objections(self) -> list[Objection]:
-        """What fails, the gravest first."""
-
-        def ask() -> list[Objection]:
-            judged = Pauses(self._following(), self._facts()).preflight()
-            failed = [*refuses(judged), *costs_memory(judged), *risks(judged)]
-            return [Objection(one.id, one.message, one.hint) for one in failed]
-
-        return await self._run(ask)
-
     async def state(self) -> dict[str, Any]:
         """As it is known now; the first time it is read."""
-        return await self._run(lambda: self._following().state().to_json())
+        return await self._run(lambda: _told_of(self._following()))
 
-    async def pause(self, *, stateless: bool = False) -> dict[str, Any]:
-        """Ask, and follow to the end."""
+    def seen(self) -> dict[str, Any] | None:
+        """As it is known now; None before the first look."""
+        with self._lock:
+            observer = self._observer
+        return None if observer is None else _told_of(observer)
 
-        def ask() -> dict[str, Any]:
-            facts = self._facts()
-            pauses = Pauses(self._following(), facts)
-            requested = pauses.request(stateless=stateless)
-            return pauses.wait_paused(requested, deadline_s(facts.resident)).to_json()
+    async def rights(self) -> list[dict[str, Any]]:
+        """Each of access.NEEDS."""
+
+        def ask() -> list[dict[str, Any]]:
+            access = self._following().access
+            return [
+                {"id": need.id, "allowed": access.has(need), "without": need.without}
+                for need in NEEDS
+            ]
 
         return await self._run(ask)
+
+    async def outlook(self) -> Outlook:
+        """What a pause would meet."""
+
+        def ask() -> Outlook:
+            observer = self._following()
+            seen, checks = Requests(observer, self._facts()).outlook()
+            return Outlook(
+                observer.namespace, observer.name, name_of(seen.pod or {}), uid_of(seen),
+                [one.to_json() for one in checks], refusal(checks), loss(checks),
+            )  # fmt: skip
+
+        return await self._run(ask)
+
+    async def ask(self, *, stateless: bool, pod_uid: str) -> Requested:
+        """Ask for the pause of this very pod, once."""
+
+        def ask() -> Requested:
+            requests = Requests(self._following(), self._facts())
+            return requests.request(stateless=stateless, pod_uid=pod_uid)
+
+        return await self._run(ask)
+
+    async def follow(self, asked: Asked) -> dict[str, Any]:
+        """Wait for the end of the pause, and call off one that fails or hangs."""
+        assert isinstance(asked, Requested)
+
+        def wait() -> dict[str, Any]:
+            seconds = self._timeout_s
+            if seconds is None:
+                seconds = deadline_s(self._facts().resident)
+            return Pauses(self._following()).wait_paused(asked, seconds).to_json()
+
+        return await self._run(wait)
 
     async def abort(self) -> str:
         """Call off what runs."""
-        return await self._run(lambda: Pauses(self._following()).abort().message)
+        return await self._run(lambda: Requests(self._following()).abort().message)
 
     def woke_up(self) -> None:
         """New connections, the token as it is now, rights and identity asked anew."""
@@ -157,7 +175,7 @@ class WorkspacesEngine:
     def _following(self) -> WorkspaceObserver:
         found = self._find()
         if found.why_not is not None:
-            raise GkewsError("no_workspace", found.why_not, "Pause the kernels one by one.")
+            raise GkewsError("no_workspace", found.why_not, "Kernels can be paused one by one.")
         with self._beginning:  # the second who asks waits until there is something to look at
             with self._lock:
                 observer, told = self._observer, list(self._told)
@@ -178,3 +196,14 @@ class WorkspacesEngine:
 
 
 __all__ = ["WorkspacesEngine"]
+
+
+def _told_of(observer: WorkspaceObserver) -> dict[str, Any]:
+    """The state, with `trouble`: why it is only as it was last seen; None if it is seen now."""
+    trouble = observer.trouble
+    error = None if trouble is None else trouble.explain()
+    state = observer.state()
+    if not observer.knows:
+        message = error.message if error else "The workspace was not looked at yet."
+        state = WorkspaceState("unknown", message, reason="cluster_unreachable")
+    return {**state.to_json(), "trouble": None if error is None else error.to_json()}

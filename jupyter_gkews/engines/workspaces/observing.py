@@ -190,6 +190,18 @@ class WorkspaceObserver:
             self._told.append(told)
 
     @property
+    def stopped(self) -> bool:
+        """Nothing more will be seen."""
+        with self._changed:
+            return self._stopped
+
+    @property
+    def knows(self) -> bool:
+        """Whether the Workspace was looked for: before, nothing may be said of it."""
+        with self._changed:
+            return self._seen.workspace is not None or "see" in self._listed
+
+    @property
     def trouble(self) -> ClusterError | None:
         """Why the Workspace is not seen just now; None if it is."""
         watch = self._watches.get("see")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import GkewsError
+from ..base import UnsureError
 from .observing import look
 from .problems import ClusterError
 from .requesting import Requested, Requests, uid_of
@@ -43,12 +44,14 @@ class Pauses(Requests):
         this may be the very process that was paused.
 
         Raises GkewsError: snapshot_failed, with the cluster's words; cancelled, if somebody called
-        it off; cluster_unreachable.
+        it off; UnsureError, where the pod may still stop: it is out of sight, or no longer to be
+        called off.
         """
         end = time.monotonic() + seconds
         told = Teller(progress)
         failed_since: float | None = None
         if not self.observer.catch_up(requested.version, seconds):
+            self._must_follow()
             return self._give_up(requested, seconds, abort=abort)
         while True:
             until, news = end, failed_since is None
@@ -60,6 +63,7 @@ class Pauses(Requests):
                 ),
                 max(0.0, until - time.monotonic()),
             )
+            self._must_follow()
             state = state or self.observer.state()
             if state.state == "paused" or _is_back(requested, self.observer.seen()):
                 return state
@@ -75,12 +79,20 @@ class Pauses(Requests):
             if over or time.monotonic() >= end:
                 return self._give_up(requested, seconds, abort=abort)
 
+    def _must_follow(self) -> None:
+        if self.observer.stopped:
+            raise UnsureError(
+                "cancelled", "The pause runs, but nobody here follows it any longer.",
+                "It is not called off. `jupyter gkews workspace status` will show what became "
+                "of it.",
+            )  # fmt: skip
+
     def _give_up(self, requested: Requested, seconds: float, *, abort: bool) -> WorkspaceState:
         """Look once more, as this process may have slept meanwhile; then call it off, and raise."""
         try:
             seen = look(self._cluster, self.observer.namespace, self.observer.name)
         except ClusterError as error:
-            raise GkewsError(
+            raise UnsureError(
                 "cluster_unreachable",
                 f"The pause runs, but the cluster does not answer: {error.message}",
                 "It is not called off. `jupyter gkews workspace status` will show what became "
@@ -97,10 +109,13 @@ class Pauses(Requests):
         if state.reason != "snapshot_failed":
             what = f"No end of the pause after {age(seconds)}: {state.message}"
         if state.phase == "releasing" or not abort:
-            raise GkewsError(
-                "snapshot_failed", what, "It is not called off: the pod may stop at any time."
-            )
-        raise GkewsError("snapshot_failed", what, self.abort().message)
+            hint = "It is not called off: the pod may stop at any time."
+            raise UnsureError("snapshot_failed", what, hint)
+        try:
+            done = self.abort()
+        except GkewsError as error:
+            raise UnsureError("snapshot_failed", what, str(error)) from error
+        raise GkewsError("snapshot_failed", what, done.message)
 
     def wait_running(
         self, requested: Requested, seconds: float, progress: Progress | None = None
@@ -184,4 +199,4 @@ def _out_of_sight(state: WorkspaceState) -> GkewsError:
     gone = state.reason == "no_workspace"
     message = "The workspace was deleted." if gone else state.message
     hint = "Kernels' checkpoints stay in their store, if the home volume is kept."
-    return GkewsError(state.reason or "no_workspace", message, hint)
+    return UnsureError(state.reason or "no_workspace", message, hint)

@@ -239,6 +239,8 @@ def _machine(seen: Seen, facts: Facts) -> Check:
 
 def _room_for_vram(seen: Seen, facts: Facts) -> Check:
     limit = quantity(str(_limits(seen.main).get("memory") or ""))
+    if not facts.vram and seen.pod is not None and not _whole(_limits(seen.main).get(GPU)):
+        return Check("vram", True, "The pod uses no GPU.", "risk")
     if not facts.vram:
         known = facts.vram == 0
         message = "No GPU memory is in use." if known else "GPU memory in use is not known."

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from ...errors import GkewsError
+from ..base import UnsureError
 from .access import need
 from .observing import WorkspaceObserver, look, no_such_workspace
 from .preflight import Check, Facts, check, costs_memory, refuses
@@ -83,21 +84,26 @@ class Requests:
 
     # -- pause -------------------------------------------------------------------------------
 
-    def request(self, *, stateless: bool = False) -> Requested:
-        """Ask for the pause, once. `stateless`: also if its memory will be lost.
+    def request(self, *, stateless: bool = False, pod_uid: str = "") -> Requested:
+        """Ask for the pause, once. `stateless`: also if its memory will be lost; `pod_uid`: of this
+        pod alone.
 
         Raises GkewsError: already_paused, operation_running, snapshot_unavailable (nothing was
-        asked), snapshot_failed (asked for, but it is one without a snapshot), cluster_unreachable.
+        asked), cancelled (it is another pod), snapshot_failed (asked for, but it is one without a
+        snapshot), cluster_unreachable; UnsureError, if it may still be done.
         """
         for turn in range(TRIES):
             # what is followed is as good as what is read: the request is onto its version alone
             seen = self._followed() if turn == 0 else None
             seen = seen or self._look()
+            _must_be(pod_uid, seen)
             joined = self._running_pause(seen)
             if joined is not None:
                 return joined
             checks = self.judge(seen)
-            self._refuse(checks, stateless=stateless)
+            refused = refusal(checks) or (None if stateless else loss(checks))
+            if refused is not None:
+                raise refused
             try:
                 found = self._merge(seen, {"spec": {"paused": True}})
             except ClusterError as error:
@@ -132,39 +138,23 @@ class Requests:
             )
         return None
 
-    def _refuse(self, checks: list[Check], *, stateless: bool) -> None:
-        stopping = refuses(checks)
-        if stopping:
-            raise GkewsError("forbidden", stopping[0].message, stopping[0].hint)
-        losing = costs_memory(checks)
-        if losing and not stateless:
-            raise GkewsError(
-                "snapshot_unavailable",
-                "A pause now would stop the pod without a snapshot: its memory would be lost. "
-                + " ".join(one.message for one in losing),
-                "Nothing was asked for. "
-                + " ".join(dict.fromkeys(one.hint for one in losing if one.hint))
-                + " Kernels that have checkpoints come back from them: pause without a snapshot "
-                "if that is enough.",
-            )
-
     def _after_lost_answer(self, before: Seen, error: ClusterError) -> Json | None:
         """The Workspace, if it shows that the request was done; None if it cannot have been.
 
-        Raises GkewsError if that cannot be told: the request may still be on its way.
+        Raises UnsureError if that cannot be told: the request may still be on its way.
         """
         try:
             seen = look(self._cluster, self.observer.namespace, self.observer.name)
         except ClusterError:
             seen = Seen()
         if seen.workspace is None:
-            raise GkewsError(
+            raise UnsureError(
                 "cluster_unreachable",
                 f"Whether the workspace is being paused is not known: {error.message}",
                 "The request is not repeated. `jupyter gkews workspace status` will show it.",
             ) from error
         if version_of(seen.workspace) == version_of(before.workspace):
-            raise GkewsError(
+            raise UnsureError(
                 "cluster_unreachable",
                 f"The cluster has not answered the request to pause: {error.message}",
                 "The request is not repeated. `jupyter gkews workspace status` will show whether "
@@ -201,13 +191,13 @@ class Requests:
         try:
             seen = self._unpaused(Seen(found))
         except ClusterError as error:
-            raise GkewsError(
+            raise UnsureError(
                 "snapshot_failed",
                 f"{why} It could not be called off: {error.message}",
                 "The pod may be stopping. Kernels come back from their checkpoints.",
             ) from error
         if seen.pod is None or seen.terminating:
-            raise GkewsError(
+            raise UnsureError(
                 "snapshot_failed",
                 f"{why} It was called off, but the pod is stopping already.",
                 "A new one starts. Kernels come back from their checkpoints.",
@@ -301,6 +291,14 @@ class Requests:
 
     # -- inside ------------------------------------------------------------------------------
 
+    def outlook(self) -> tuple[Seen, list[Check]]:
+        """What is known now, and all items judged by it; read only where it is not followed well.
+
+        Raises GkewsError.
+        """
+        seen = self._followed() or self._look()
+        return seen, self.judge(seen)
+
     def _followed(self) -> Seen | None:
         """As the watches have it; None unless all of them see well."""
         if not self.observer.sees_well:
@@ -328,6 +326,39 @@ class Requests:
             self.observer.namespace,
             self.observer.name,
             {**patch, "metadata": metadata},
+        )
+
+
+def refusal(checks: list[Check]) -> GkewsError | None:
+    """Why a pause cannot even be asked for."""
+    for one in refuses(checks):
+        return GkewsError("forbidden", one.message, one.hint)
+    return None
+
+
+def loss(checks: list[Check]) -> GkewsError | None:
+    """Why the memory would be lost in a pause."""
+    losing = costs_memory(checks)
+    if not losing:
+        return None
+    return GkewsError(
+        "snapshot_unavailable",
+        "A pause now would stop the pod without a snapshot: its memory would be lost. "
+        + " ".join(one.message for one in losing),
+        "Nothing was asked for. "
+        + " ".join(dict.fromkeys(one.hint for one in losing if one.hint))
+        + " Kernels that have checkpoints come back from them: pause without a snapshot "
+        "if that is enough.",
+    )
+
+
+def _must_be(pod_uid: str, seen: Seen) -> None:
+    """Whoever was frozen between its decision and its request must not pause its next life."""
+    if pod_uid and uid_of(seen) and uid_of(seen) != pod_uid:
+        raise GkewsError(
+            "cancelled",
+            "The workspace was paused by somebody else meanwhile, and is in another pod now.",
+            "Nothing was asked for. Pause it again if you still want to.",
         )
 
 

@@ -1,0 +1,385 @@
+"""Pause Workspace through the server: a real Jupyter server with real kernels, whose pod is one of
+the fake cluster's."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_server import wait_until
+
+from jupyter_gkews.journal.pauses import WorkspacePauses
+
+from .actors import Platform
+from .actors.addon import ENABLED
+from .fake import FakeCluster
+from .pod_server import PILOT, PodServer
+
+Start = Callable[..., PodServer]
+
+
+@pytest.fixture
+def start(tmp_path: Path, fake: FakeCluster, platform: Platform) -> Iterator[Start]:
+    """Start the server of the workspace `ws`, whose pod is up."""
+    started: list[PodServer] = []
+    platform.create()
+
+    def running() -> bool:
+        return bool(platform.get().get("status", {}).get("state") == "Running")
+
+    wait_until(running, "the workspace runs")
+
+    def begin(*options: str, rules: Any = None) -> PodServer:
+        server = PodServer(tmp_path / "pod", fake, platform, *options, rules=rules)
+        started.append(server)
+        server.start()
+        return server
+
+    yield begin
+    for server in started:
+        server.stop()
+
+
+def test_the_server_finds_its_workspace_when_it_is_asked_and_not_before(
+    start: Start, fake: FakeCluster, platform: Platform
+) -> None:
+    asked = len([user for user, _, _ in fake.requests if user != "admin"])
+    server = start()
+    server.notebook("a.ipynb").ready()
+    assert len([user for user, _, _ in fake.requests if user != "admin"]) == asked
+    found = server.looked()
+    pod = platform.pod()
+    assert pod is not None
+    assert (found["state"], found["engine"], found["namespace"], found["name"], found["pod"]) == (
+        "running", "workspaces", "default", "ws", pod["metadata"]["name"],
+    )  # fmt: skip
+    wait_until(lambda: server.workspace["checks"], "it was judged")
+    found = server.workspace
+    assert found["pausable"]
+    assert found["stateless"] is False
+    assert {one["passed"] for one in found["checks"] if one["costs"] != "risk"} == {True}
+    assert all(one["message"].endswith((".", ")")) for one in found["checks"])
+    assert {one["id"]: one["allowed"] for one in found["allowed"]}["snapshots"]
+    assert server.get("gkews/workspace")["state"] == "running"
+
+
+def test_a_pause_writes_checkpoints_and_the_journal_and_then_asks_once(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    first, second = server.notebook("a.ipynb").ready(), server.notebook("b.ipynb").ready()
+    first.run("a = 1")
+    second.run("b = 2")
+    bus = server.events()
+    done = server.paused()
+    assert done["error"] is None
+    assert (done["kind"], done["kernel"], done["phase"]) == ("pause", None, "releasing")
+    assert [row["state"] for row in done["kernels"]] == ["written", "written"]
+    assert all(row["checkpoint"] for row in done["kernels"])
+    assert done["workspace"] == {"namespace": "default", "name": "ws"}
+    assert server.workspace["state"] == "paused"
+    assert platform.pod() is None
+    assert len(server.patches()) == 1
+    assert server.events_of_the_journal() == ["pause_opened", "pause_asked"]
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert entry.asked
+    kept = {kernel.path: kernel.checkpoint for kernel in entry.kernels}
+    assert kept == {row["path"]: row["checkpoint"] for row in done["kernels"]}
+    assert entry.kernels[0].notebook == str(server.root / "a.ipynb")
+    assert bus is not None
+    wait_until(lambda: first.run("print(a)") == "1\n", "the kernels were let go")
+
+
+def test_two_clicks_are_one_pause(start: Start, platform: Platform) -> None:
+    server = start()
+    server.notebook("a.ipynb").ready()
+    server.looked()
+    answers: list[str] = []
+    clicks = [
+        threading.Thread(target=lambda: answers.append(server.pause()["id"])) for _ in range(4)
+    ]
+    for click in clicks:
+        click.start()
+    for click in clicks:
+        click.join()
+    assert len(set(answers)) == 1
+    assert server.operation(answers[0])["error"] is None
+    assert len(server.patches()) == 1
+    assert server.events_of_the_journal() == ["pause_opened", "pause_asked"]
+
+
+@pytest.mark.soak
+def test_what_was_frozen_is_what_the_checkpoint_has(start: Start, platform: Platform) -> None:
+    platform.gke.outcome = "hang"
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    kernel.run("a = 1")
+    begun = server.pause()
+    wait_until(lambda: server.workspace["phase"] == "snapshotting", "the cluster was asked")
+    late = kernel.send("a = 2; print('ran')")
+    assert kernel.status["message"] == "Running, held: the workspace is being paused."
+    platform.gke.outcome = "ok"
+    platform.poke()
+    assert server.operation(begun["id"])["error"] is None
+    assert kernel.answer(late).text == "ran\n"
+
+
+def test_a_snapshot_that_fails_is_called_off_and_leaves_the_kernels_intact(
+    start: Start, platform: Platform
+) -> None:
+    platform.gke.outcome = "failed"
+    server = start("--GkewsApp.workspace_timeout=4")
+    kernel = server.notebook("a.ipynb").ready()
+    kernel.run("a = object(); before = id(a)")
+    done = server.paused()
+    assert done["error"]["reason"] == "snapshot_failed"
+    assert "Error 403" in done["error"]["message"]
+    assert "nothing was lost" in done["error"]["hint"]
+    assert kernel.run("print(id(a) == before)") == "True\n"
+    assert platform.pod() is not None
+    (entry,) = WorkspacePauses(server.store).entries()
+    assert entry.closed is not None
+    assert (entry.closed["outcome"], entry.closed["reason"]) == ("failed", "snapshot_failed")
+    platform.gke.outcome = "ok"
+    assert server.paused()["error"] is None
+
+
+def test_a_pause_is_called_off_while_the_snapshot_is_taken(
+    start: Start, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    begun = server.pause()
+    wait_until(lambda: server.workspace["phase"] == "snapshotting", "the cluster was asked")
+    wait_until(lambda: platform.get()["metadata"]["annotations"].get(
+        "podsnapshot.gke.kubeflow.org/checkpoint-state"), "it takes the snapshot")  # fmt: skip
+    shown = server.workspace["operation"]
+    assert shown["cancellable"]
+    server.post("gkews/workspace/resume", status=202)
+    done = server.operation(begun["id"])
+    assert done["error"]["reason"] == "cancelled"
+    assert kernel.run("print(1)") == "1\n"
+    (entry,) = WorkspacePauses(server.store).entries()
+    assert entry.closed is not None
+    assert entry.closed["outcome"] == "cancelled"
+    wait_until(lambda: server.workspace["state"] == "running", "it runs on")
+    assert server.post("gkews/workspace/resume", status=409)["reason"] == "not_paused"
+
+
+@pytest.mark.soak
+def test_a_pause_that_others_began_is_called_off_from_here(
+    start: Start, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    server = start()
+    server.looked()
+    platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": True}})
+    wait_until(lambda: server.workspace["state"] == "pausing", "the server sees it")
+    assert server.pause(status=409)["reason"] == "operation_running"
+    called = server.post("gkews/workspace/resume", status=202)
+    done = server.operation(called["id"])
+    assert (done["kind"], done["error"]) == ("resume", None)
+    assert "nothing was lost" in done["result"]["note"]
+    assert not server.journal()
+
+
+def test_a_stateless_pause_is_told_before_and_done_only_when_accepted(
+    start: Start, platform: Platform
+) -> None:
+    annotations = {"metadata": {"annotations": {ENABLED: "false"}}}
+    platform.admin.merge(platform.workspaces, "ws", annotations)
+    server = start()
+    server.notebook("a.ipynb").ready()
+    assert server.get("gkews/workspace")["stateless"] is True
+    refused = server.pause(status=409)
+    assert refused["reason"] == "snapshot_unavailable"
+    assert "its memory would be lost" in refused["message"]
+    assert server.patches() == []
+    assert server.journal() == []
+    assert server.workspace["last_operation"] is None
+    done = server.paused({"stateless": True})
+    assert done["error"] is None
+    assert done["stateless"]
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert entry.stateless
+    assert entry.kernels[0].checkpoint == done["kernels"][0]["checkpoint"]
+
+
+@pytest.mark.soak
+def test_without_rights_on_snapshots_the_pause_works_and_says_what_is_not_seen(
+    start: Start, platform: Platform
+) -> None:
+    server = start(rules=PILOT)
+    server.notebook("a.ipynb").ready()
+    server.looked()
+    wait_until(lambda: server.workspace["allowed"], "the rights are known")
+    found = {one["id"]: one for one in server.workspace["allowed"]}
+    assert not found["snapshots"]["allowed"]
+    assert found["snapshots"]["without"]
+    assert found["pause"]["allowed"]
+    assert server.paused()["error"] is None
+    assert server.workspace["snapshot"]["ready"] is None
+
+
+@pytest.mark.soak
+def test_without_the_right_to_pause_nothing_is_begun(start: Start, platform: Platform) -> None:
+    rules = [{**rule, "verbs": ["get", "list", "watch"]} for rule in PILOT]
+    server = start(rules=rules)
+    kernel = server.notebook("a.ipynb").ready()
+    refused = server.pause(status=403)
+    assert refused["reason"] == "forbidden"
+    assert "no right to pause" in refused["message"]
+    assert kernel.status["checkpoint"] is None
+    assert not server.workspace["pausable"]
+
+
+def test_kernels_without_a_checkpoint_are_named_and_the_user_decides(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    idle, busy = server.notebook("idle.ipynb").ready(), server.notebook("busy.ipynb").ready()
+    gate = server.root / "gate"
+    cell = busy.send(
+        f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.05)\nprint('end')"
+    )
+    wait_until(lambda: busy.status["execution_state"] == "busy", "the cell runs")
+    done = server.paused({"when": "now"})
+    assert done["error"]["reason"] == "kernel_busy"
+    assert "busy.ipynb" in done["error"]["message"]
+    rows = {row["path"]: row for row in done["kernels"]}
+    assert rows["idle.ipynb"]["state"] == "written"
+    assert rows["busy.ipynb"]["state"] == "none"
+    assert rows["busy.ipynb"]["why_not"]["reason"] == "kernel_busy"
+    assert server.patches() == []
+    assert server.journal() == []
+    assert idle.run("print(1)") == "1\n"
+    done = server.paused({"when": "now", "without_checkpoint": True})
+    assert done["error"] is None
+    assert "busy.ipynb" in done["result"]["note"]
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    kept = {kernel.path: kernel for kernel in entry.kernels}
+    assert kept["idle.ipynb"].checkpoint
+    assert kept["busy.ipynb"].checkpoint is None
+    assert kept["busy.ipynb"].why_not is not None
+    gate.touch()
+    assert busy.answer(cell).text == "end\n"
+
+
+@pytest.mark.soak
+def test_a_busy_notebook_does_not_hold_the_others_while_it_is_waited_for(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    idle, busy = server.notebook("idle.ipynb").ready(), server.notebook("busy.ipynb").ready()
+    gate = server.root / "gate"
+    busy.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.05)")
+    wait_until(lambda: busy.status["execution_state"] == "busy", "the cell runs")
+    begun = server.pause()
+    wait_until(lambda: idle.status["operation"], "its checkpoint was asked for")
+    assert idle.run("print(1)") == "1\n"
+    cancelled = server.ask("DELETE", f"gkews/operations/{begun['id']}", status=202)
+    assert cancelled["kernels"]
+    done = server.operation(begun["id"])
+    assert done["error"]["reason"] == "cancelled"
+    assert server.journal() == []
+    gate.touch()
+    wait_until(lambda: busy.run("print(2)") == "2\n", "the busy one goes on")
+    assert idle.run("print(3)") == "3\n"
+
+
+@pytest.mark.soak
+def test_a_kernel_that_was_paused_by_itself_is_in_the_journal_with_its_checkpoint(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    kernel.do("pause")
+    done = server.paused()
+    assert done["error"] is None
+    assert done["kernels"][0]["state"] == "paused"
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert entry.kernels[0].state == "paused"
+    assert entry.kernels[0].checkpoint == kernel.status["checkpoint"]
+
+
+def test_a_server_killed_between_journal_and_request_leaves_an_open_entry_that_says_so(
+    start: Start, platform: Platform, fake: FakeCluster
+) -> None:
+    server = start()
+    server.notebook("a.ipynb").ready()
+    server.looked()
+    fake.faults.add("slow", path=r"/workspaces/ws\b", seconds=60)
+    server.pause()
+    wait_until(lambda: server.journal(), "the journal has it")
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+    fake.faults.lift_all()
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert not entry.asked
+    assert "whether it was asked is not known" in entry.sentence()
+    assert entry.kernels[0].checkpoint
+
+
+@pytest.mark.soak
+def test_a_server_that_stops_in_the_middle_leaves_the_pause_to_the_cluster(
+    start: Start, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    server = start()
+    server.notebook("a.ipynb").ready()
+    server.pause()
+    wait_until(lambda: "pause_asked" in server.events_of_the_journal(), "it was asked for")
+    server.stop()
+    assert platform.get()["metadata"]["annotations"][
+        "podsnapshot.gke.kubeflow.org/checkpoint-state"
+    ] == "Checkpointing"  # fmt: skip
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert entry.asked
+    assert entry.unsure is not None
+
+
+@pytest.mark.soak
+def test_a_cluster_that_is_away_is_said_and_nothing_is_begun(
+    start: Start, fake: FakeCluster, platform: Platform
+) -> None:
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    server.looked()
+    fake.faults.add("reset", path=".")
+    fake.cut_connections()
+    wait_until(lambda: server.workspace["reason"] == "cluster_unreachable", "it is seen")
+    assert "the last that was seen" in server.workspace["message"]
+    refused = server.pause(status=503)
+    assert refused["reason"] == "cluster_unreachable"
+    assert kernel.status["checkpoint"] is None
+    fake.faults.lift_all()
+    wait_until(lambda: server.workspace["reason"] is None, "it is there again")
+    assert server.paused()["error"] is None
+
+
+@pytest.mark.soak
+def test_somebody_elses_pause_and_resume_in_between_is_not_paused_again(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    busy = server.notebook("busy.ipynb").ready()
+    gate = server.root / "gate"
+    busy.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.05)")
+    wait_until(lambda: busy.status["execution_state"] == "busy", "the cell runs")
+    begun = server.pause()
+    for paused, state in ((True, "Paused"), (False, "Running")):
+        platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": paused}})
+        wait_until(lambda s=state: platform.get()["status"].get("state") == s, state)
+    gate.touch()
+    done = server.operation(begun["id"])
+    assert done["error"]["reason"] == "cancelled"
+    assert "somebody else" in done["error"]["message"]
+    assert server.patches() == []
+    (entry,) = WorkspacePauses(server.store).entries()
+    assert entry.closed is not None
+    assert entry.closed["outcome"] == "not_asked"
