@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,15 +20,16 @@ from . import (
     shelf_commands,
     store_commands,
     workspace_commands,
+    workspace_pause_command,
 )
 from .errors import GkewsError
 from .kernel.display import how_compressed, how_proved
+from .operation_waiting import wait_for
 from .server_client import Found, Server, UnreachableError, each, find_kernel, servers
 from .shelf_commands import print_outlook
 from .tables import duration, local_time, parse_seconds, print_json, size, table
 
-#: Seconds between two looks at a running operation.
-POLL_S = 0.2
+KERNEL = "the beginning of its id (4 or more), or its notebook"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -163,6 +163,12 @@ def survives(options: argparse.Namespace, among: list[Server]) -> None:
 def pause(options: argparse.Namespace, among: list[Server]) -> None:
     """Pause a kernel."""
     body = {"when": options.when, **_given(options), **_snapshot(options)}
+    if options.workspace:
+        workspace_pause_command.pause(options, among, body)
+        return
+    if options.kernel is None or options.stateless or options.without_checkpoint:
+        words = "the kernel, or --workspace" if options.kernel is None else "--workspace with that"
+        raise GkewsError("bad_request", f"Say which: {words}.", "Nothing was done.")
     _operate(options, among, "pause", body)
 
 
@@ -203,7 +209,7 @@ def _operate(
     found = find_kernel(among, options.kernel)
     operation = found.server.ask("POST", f"kernels/{found.kernel['id']}/{kind}", body)
     if not options.no_wait:
-        operation = _wait(found, operation)
+        operation = wait_for(found.server, operation)
     if options.json:
         print_json(operation)
         if operation["error"]:
@@ -212,33 +218,6 @@ def _operate(
         raise GkewsError.from_json(operation["error"])
     else:
         _print_operation(found, operation)
-
-
-def _wait(found: Found, operation: dict[str, Any]) -> dict[str, Any]:
-    """Follow the operation to its end, with a line of progress on a terminal."""
-    shown = 0
-    while operation["finished"] is None:
-        if sys.stderr.isatty():
-            line = _progress(operation)
-            print("\r" + line.ljust(shown), end="", file=sys.stderr, flush=True)
-            shown = len(line)
-        time.sleep(POLL_S)
-        operation = found.server.ask("GET", f"operations/{operation['id']}")
-    if shown:
-        print("\r" + " " * shown + "\r", end="", file=sys.stderr, flush=True)
-    return operation
-
-
-def _progress(operation: dict[str, Any]) -> str:
-    words = str(operation["phase"]).replace("_", " ")
-    if operation["step"]:
-        words += f", {operation['step']}"
-    done, total = operation["bytes_done"], operation["bytes_total"]
-    if total:
-        words += f": {100 * done // total} %, {size(done)} of {size(total)}"
-    if operation["eta_s"] is not None:
-        words += f", {duration(operation['eta_s'])} left"
-    return words
 
 
 def _print_operation(found: Found, operation: dict[str, Any]) -> None:
@@ -307,7 +286,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--token", default=None, help="its token; default: as found")
     common.add_argument("--json", action="store_true", help="print JSON as the REST interface does")
     kernel = argparse.ArgumentParser(add_help=False)
-    kernel.add_argument("kernel", help="the beginning of its id (4 or more), or its notebook")
+    kernel.add_argument("kernel", help=KERNEL)
     wait = argparse.ArgumentParser(add_help=False)
     wait.add_argument("--no-wait", action="store_true", help="do not wait for the end")
     how = argparse.ArgumentParser(add_help=False)
@@ -341,9 +320,9 @@ def _parser() -> argparse.ArgumentParser:
     add("status", status, "show the kernels and their states").add_argument(
         "kernel", nargs="?", help="only this one"
     )
-    pausing = add(
-        "pause", pause, "write a checkpoint and stop the kernel's process", kernel, wait, how
-    )
+    pausing = add("pause", pause, "write a checkpoint and stop the kernel's process", wait, how)
+    pausing.add_argument("kernel", nargs="?", help=KERNEL)
+    workspace_pause_command.add_to(pausing)
     pausing.add_argument(
         "--when",
         choices=("idle", "interrupt", "now"),

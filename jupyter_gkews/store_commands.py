@@ -20,6 +20,7 @@ from urllib.parse import quote
 from . import kernel_environment
 from .engines.registry import engines_of
 from .errors import GkewsError
+from .journal.pauses import WorkspacePauses
 from .kernel.checkpoint import transfer
 from .kernel.checkpoint import trust as trusting
 from .kernel.checkpoint.store import CheckpointStore
@@ -85,7 +86,8 @@ def gc(options: argparse.Namespace, among: list[Server]) -> None:
             report = server.ask("POST", "gc", rules)
         else:
             store = CheckpointStore(root)
-            protected = frozenset(needed(PausedRecords(store.root), store.summaries()))
+            pauses = WorkspacePauses(store.root)
+            protected = frozenset(needed(PausedRecords(store.root), pauses, store.summaries()))
             images = SnapshotShelf(engines_of(store.root, _no_kernel), PausedRecords(store.root))
             report = collect_all(
                 images,

@@ -47,18 +47,21 @@ def _words(line: str) -> list[str]:
         raise UsageError(f"{error}: {line}") from None
 
 
-def _how(program: str, line: str) -> dict[str, str | None]:
-    """ "name", "prove" and "compress" of a line."""
+def _how(program: str, line: str) -> dict[str, Any]:
+    """ "name", "prove" and "compress" of a line; of %pause, whether the whole "workspace"."""
     parser = _LineParser(prog=program, add_help=False)
+    if program == "%pause":
+        parser.add_argument("--workspace", action="store_true")
     parser.add_argument("--prove", choices=("scratch", "read-back", "off"))
     parser.add_argument("--compress", choices=("none", "zstd"))
     parser.add_argument("name", nargs="*")
     given = parser.parse_intermixed_args(_words(line))
-    return {
+    how = {
         "name": " ".join(given.name) or None,
         "prove": given.prove,
         "compress": given.compress,
     }
+    return {**how, "workspace": True} if getattr(given, "workspace", False) else how
 
 
 @magics_class
@@ -71,17 +74,20 @@ class GkewsMagics(Magics):
 
     @line_magic
     def pause(self, line: str) -> None:
-        """Pause this kernel after this cell: `%pause [--prove HOW] [--compress ZIP] [name]`.
+        """Pause after this cell: `%pause [--workspace] [--prove HOW] [--compress ZIP] [name]`.
 
         The memory (and the GPU) is given back; run any cell, or click Resume, to go on. `name`
         names the checkpoint. HOW it is proved before the process stops: `scratch` (loaded by
         another process), `read-back` (its bytes are read again) or `off`. ZIP: `zstd`
         compresses what is no array or tensor, `none` does not. See `%survives` for
-        what will be kept.
+        what will be kept. With `--workspace` every kernel writes its checkpoint, and the whole
+        pod is paused, where this server lives in a GKE or Kubeflow workspace.
         """
         how = _how("%pause", line)
         self.session.send_event({"event": EVENT_PAUSE_REQUESTED, "when": "idle", **how})
-        print("Asked the server to pause this kernel as soon as its cells have finished.")
+        what = "the workspace" if how.get("workspace") else "this kernel"
+        whose = "all" if how.get("workspace") else "its"
+        print(f"Asked the server to pause {what} as soon as {whose} cells have finished.")
 
     @line_magic
     def checkpoint(self, line: str) -> Table | None:

@@ -68,7 +68,7 @@ ACTION_PING = "ping"
 ACTION_RESUMED = "resumed"  # shell: run what the user registered with on_resume
 
 # Events on iopub: {"event": EVENT_PAUSE_REQUESTED, "when": "idle", "name": str|None, "prove":
-# str|None, "compress": str|None} from %pause,
+# str|None, "compress": str|None} from %pause, with "workspace": True where all is to be paused,
 # {"event": EVENT_CHECKPOINTED, "checkpoint": summary} from %checkpoint, and before it, while it is
 # written in the background, {"event": EVENT_CHECKPOINTING, "operation", "checkpoint": its id}.
 EVENT_PAUSE_REQUESTED = "pause_requested"

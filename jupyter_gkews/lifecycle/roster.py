@@ -14,7 +14,13 @@ from ..kernel.protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, EVENT_PAU
 from .context import Context
 from .operations import Operation
 from .records import PausedRecord
-from .requests import PauseRequest, checked_compress, checked_name, checked_prove
+from .requests import (
+    PauseRequest,
+    WorkspacePauseRequest,
+    checked_compress,
+    checked_name,
+    checked_prove,
+)
 from .state import KernelEntry, died
 from .subject import Subject
 
@@ -29,8 +35,10 @@ class Roster:
         pause: Callable[[str, PauseRequest], object],
         resume: Callable[[str], object],
         follow: Callable[[str, str], object],
+        pause_workspace: Callable[[WorkspacePauseRequest], Coroutine[Any, Any, object]],
     ) -> None:
         self._ctx = ctx
+        self._pause_workspace = pause_workspace
         self._pause, self._resume, self._follow = pause, resume, follow
         self._entries: dict[str, KernelEntry] = {}
         self._closing = False
@@ -225,17 +233,29 @@ class Roster:
                 request = PauseRequest(
                     name=name, timeout_s=timeout_s, prove=prove, compress=compress
                 )
-                self._pause(entry.id, request)
+                if event.get("workspace") is True:
+                    self._background(self._pause_all(entry, request))
+                else:
+                    self._pause(entry.id, request)
             except GkewsError as error:
-                self._ctx.log.warning("Kernel %s asked to be paused: %s", entry.id, error)
-                entry.last_error = error  # shown with the kernel's state: the cell has ended
-                self.tell(entry)
+                self._refused(entry, error)
         elif event.get("event") == EVENT_CHECKPOINTING:
             self._follow(entry.id, str(event.get("operation")))
         elif event.get("event") == EVENT_CHECKPOINTED:
             summary = event.get("checkpoint") or {}
             entry.checkpoint = summary.get("id", entry.checkpoint)
             self._ctx.announcer.checkpoints(entry.id, entry.checkpoint)
+
+    async def _pause_all(self, entry: KernelEntry, request: PauseRequest) -> None:
+        try:
+            await self._pause_workspace(WorkspacePauseRequest(request))
+        except GkewsError as error:
+            self._refused(entry, error)
+
+    def _refused(self, entry: KernelEntry, error: GkewsError) -> None:
+        self._ctx.log.warning("Kernel %s asked for a pause: %s", entry.id, error)
+        entry.last_error = error  # shown with the kernel's state: the cell has ended
+        self.tell(entry)
 
     def _follow_rename(self, entry: KernelEntry, notebook: str | None) -> None:
         """Note the notebook's new path in the record of a paused kernel."""

@@ -47,7 +47,10 @@ class Lifecycle:
         self._new_kernels: dict[str, Run] = {}  # by checkpoint: restores into a new kernel
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
-        self.roster = Roster(ctx, pause=self.pause, resume=self.resume, follow=self.follow)
+        self.roster = Roster(
+            ctx, pause=self.pause, resume=self.resume, follow=self.follow,
+            pause_workspace=lambda request: self.workspace.pause(request),
+        )  # fmt: skip
         self.book = OperationBook()
         self.shelf = CheckpointShelf(ctx.store, ctx.records, ctx.kernels, self._loading)
         self.snapshots = SnapshotShelf(ctx.engines, ctx.records, self._busy, self._frozen)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import GkewsError
+from ..journal.pauses import WorkspacePauses
 from .interfaces import Kernels, Store
 from .records import PausedRecord, PausedRecords
 
@@ -75,7 +76,7 @@ class CheckpointShelf:
     def prune(self, kernel: str, keep: int) -> list[str]:
         """Delete the oldest unnamed checkpoints of a kernel beyond `keep`; the ids deleted."""
         summaries = self._store.summaries()
-        in_use = needed(self._records, summaries) | self._loading()
+        in_use = self._needed(summaries) | self._loading()
         unnamed = [
             summary["id"]
             for summary in summaries
@@ -96,9 +97,12 @@ class CheckpointShelf:
         return self._store.collect(
             older_than_s=older_than_s,
             keep=keep,
-            protected=frozenset(needed(self._records, self._store.summaries()) | self._loading()),
+            protected=frozenset(self._needed(self._store.summaries()) | self._loading()),
             dry_run=dry_run,
         )
+
+    def _needed(self, summaries: list[dict[str, Any]]) -> set[str]:
+        return needed(self._records, WorkspacePauses(self._store.root), summaries)
 
     def _users(self) -> dict[str, list[PausedRecord]]:
         users: dict[str, list[PausedRecord]] = {}
@@ -133,11 +137,16 @@ class CheckpointShelf:
         return {**summary, "in_use": why is not None, "why_in_use": why}
 
 
-def needed(records: PausedRecords, summaries: list[dict[str, Any]]) -> set[str]:
-    """The checkpoints that paused kernels need, whoever holds them. Where a record cannot be
-    read, every checkpoint of its kernel may be the one."""
+def needed(
+    records: PausedRecords, pauses: WorkspacePauses, summaries: list[dict[str, Any]]
+) -> set[str]:
+    """The checkpoints that paused kernels need, whoever holds them, and those of a pause of the
+    workspace whose end is not known. Where a record cannot be read, every checkpoint of its kernel
+    may be the one."""
     unreadable = records.unreadable()
-    return {record.checkpoint for record in records if record.checkpoint is not None} | {
+    found = {record.checkpoint for record in records}
+    found |= {kernel.checkpoint for entry in pauses.open_entries() for kernel in entry.kernels}
+    return {checkpoint for checkpoint in found if checkpoint is not None} | {
         summary["id"]
         for summary in summaries
         if (summary.get("kernel") or {}).get("id") in unreadable

@@ -4,6 +4,8 @@ the fake cluster's."""
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -383,3 +385,52 @@ def test_somebody_elses_pause_and_resume_in_between_is_not_paused_again(
     (entry,) = WorkspacePauses(server.store).entries()
     assert entry.closed is not None
     assert entry.closed["outcome"] == "not_asked"
+
+
+@pytest.mark.soak
+def test_a_cell_pauses_the_workspace(start: Start, platform: Platform) -> None:
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    assert "pause the workspace" in kernel.run("%pause --workspace before the night\nlast = 1")
+    wait_until(lambda: server.workspace["state"] == "paused", "the workspace is paused")
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    (kept,) = server.get("gkews/checkpoints")["checkpoints"]
+    assert (kept["id"], kept["name"]) == (entry.kernels[0].checkpoint, "before the night")
+    assert kept["counts"]["kept"] == 1
+
+
+@pytest.mark.soak
+def test_a_cell_is_told_why_the_workspace_is_not_paused(start: Start, platform: Platform) -> None:
+    annotations = {"metadata": {"annotations": {ENABLED: "false"}}}
+    platform.admin.merge(platform.workspaces, "ws", annotations)
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    kernel.run("%pause --workspace")
+    wait_until(lambda: kernel.status["reason"] == "snapshot_unavailable", "it is said")
+    assert server.patches() == []
+
+
+@pytest.mark.soak
+def test_the_command_line_pauses_the_workspace_of_a_server(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    server.notebook("a.ipynb").ready()
+    about = ["--url", server.url, "--token", server.token]
+
+    def gkews(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "jupyter_gkews.cli", *words, *about],
+            env=server.environment(), capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    refused = gkews("pause", "--workspace", "a.ipynb")
+    assert refused.returncode == 1
+    assert "bad_request" in refused.stderr
+    assert gkews("pause").returncode == 1
+    assert server.patches() == []
+    done = gkews("pause", "--workspace")
+    assert done.returncode == 0, done.stderr
+    assert "a.ipynb" in done.stdout
+    assert "default/ws was paused." in done.stdout
+    assert gkews("pause", "--workspace", "--json").returncode == 1

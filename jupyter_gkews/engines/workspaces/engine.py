@@ -125,7 +125,9 @@ class WorkspacesEngine:
             seconds = self._timeout_s
             if seconds is None:
                 seconds = deadline_s(self._facts().resident)
-            return Pauses(self._following()).wait_paused(asked, seconds).to_json()
+            pauses = Pauses(self._following())
+            pauses.given_up = lambda: self._closed
+            return pauses.wait_paused(asked, seconds).to_json()
 
         return await self._run(wait)
 

@@ -190,12 +190,6 @@ class WorkspaceObserver:
             self._told.append(told)
 
     @property
-    def stopped(self) -> bool:
-        """Nothing more will be seen."""
-        with self._changed:
-            return self._stopped
-
-    @property
     def knows(self) -> bool:
         """Whether the Workspace was looked for: before, nothing may be said of it."""
         with self._changed:

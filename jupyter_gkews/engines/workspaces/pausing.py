@@ -32,7 +32,12 @@ def deadline_s(resident: int | None) -> float:
 
 
 class Pauses(Requests):
-    """Of one workspace, through its observer: requests, and waiting for what comes of them."""
+    """Of one workspace, through its observer: requests, and waiting for what comes of them.
+
+    `given_up()`: whether whoever waits has gone; then nothing more is asked, nor called off.
+    """
+
+    given_up: Callable[[], bool] = staticmethod(lambda: False)
 
     def wait_paused(
         self, requested: Requested, seconds: float, progress: Progress | None = None, *,
@@ -80,7 +85,7 @@ class Pauses(Requests):
                 return self._give_up(requested, seconds, abort=abort)
 
     def _must_follow(self) -> None:
-        if self.observer.stopped:
+        if self.given_up():
             raise UnsureError(
                 "cancelled", "The pause runs, but nobody here follows it any longer.",
                 "It is not called off. `jupyter gkews workspace status` will show what became "
