@@ -352,6 +352,8 @@ class GkewsApp(ExtensionApp):
         server.io_loop.add_callback(files.watch)
         waking = Waking(context, self.lifecycle.roster, RestoredServer(server), files)
         self.lifecycle.waking = waking
+        workspace = self.lifecycle.workspace
+        waking.also(reconnect=workspace.woke_up, ended=workspace.restored)
         self._signs = freezable_server.watch_for_restores(server, waking.restored, place)
         if (sockets := sandbox_sockets()) is not None:
             from .sandboxed_server import SandboxedServer

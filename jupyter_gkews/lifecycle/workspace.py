@@ -24,6 +24,7 @@ from .state import age_s
 
 if TYPE_CHECKING:
     from ..journal.pauses import WorkspacePauses
+    from .waking import WakeUp
     from .workspace_kernels import StartsHeld
 
 #: Seconds after which a cluster that did not answer is looked for again, when somebody asks.
@@ -381,6 +382,19 @@ class Workspace:
         self._outlook = self._trouble = None
         self._looking = self._keep(self._look())
         await asyncio.shield(self._looking)
+
+    async def restored(self, wake_up: WakeUp) -> None:
+        """Enter in the journal what became of the pause that this very process had begun."""
+
+        def close() -> None:
+            pauses = self.pauses
+            for entry in pauses.open_entries():
+                if pauses.is_mine(entry):
+                    pauses.close(
+                        entry.id, "restored", message=wake_up.sentence(), evidence=wake_up.to_json()
+                    )
+
+        await asyncio.to_thread(close)
 
     def stop(self) -> None:
         """The server stops: checkpoints that are being written are given up, but a pause that the
