@@ -37,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     argv, words = server_sandbox_commands.arguments(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(argv)
     options.words = words
+    options.check(options)
     among: list[Server] = []
     try:
         if not options.alone:
@@ -166,9 +167,6 @@ def pause(options: argparse.Namespace, among: list[Server]) -> None:
     if options.workspace:
         workspace_pause_command.pause(options, among, body)
         return
-    if options.kernel is None or options.stateless or options.without_checkpoint:
-        words = "the kernel, or --workspace" if options.kernel is None else "--workspace with that"
-        raise GkewsError("bad_request", f"Say which: {words}.", "Nothing was done.")
     _operate(options, among, "pause", body)
 
 
@@ -314,7 +312,9 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(
             name, parents=[*parents, common], help=help_, description=help_[0].upper() + help_[1:]
         )
-        added.set_defaults(command=command, without_server=False, alone=False)
+        added.set_defaults(
+            command=command, without_server=False, alone=False, check=lambda options: None
+        )
         return added
 
     add("status", status, "show the kernels and their states").add_argument(

@@ -33,15 +33,20 @@ def add_to(pausing: argparse.ArgumentParser) -> None:
         help="with --workspace: also if kernels have no checkpoint",
     )
 
+    def check(options: argparse.Namespace) -> None:
+        """Either a kernel, or the workspace; else it is a wrong command line."""
+        if options.workspace and (options.kernel is not None or options.snapshot is not None):
+            pausing.error("--workspace goes neither with a kernel nor with --[no-]snapshot")
+        if not options.workspace and options.kernel is None:
+            pausing.error("the following arguments are required: kernel, or --workspace")
+        if not options.workspace and (options.stateless or options.without_checkpoint):
+            pausing.error("--stateless and --without-checkpoint go with --workspace")
+
+    pausing.set_defaults(check=check)
+
 
 def pause(options: argparse.Namespace, among: list[Server], body: dict[str, Any]) -> None:
     """Pause it, and print what became of it."""
-    if options.kernel is not None or "snapshot" in body:
-        raise GkewsError(
-            "bad_request",
-            "--workspace goes neither with a kernel nor with --snapshot or --no-snapshot.",
-            "Nothing was done. --stateless is for a pause that loses the memory.",
-        )
     chosen = {"stateless": options.stateless, "without_checkpoint": options.without_checkpoint}
     server = _in_a_workspace(among)
     operation = server.ask("POST", "workspace/pause", {**body, **chosen})

@@ -425,9 +425,9 @@ def test_the_command_line_pauses_the_workspace_of_a_server(
         )  # fmt: skip
 
     refused = gkews("pause", "--workspace", "a.ipynb")
-    assert refused.returncode == 1
-    assert "bad_request" in refused.stderr
-    assert gkews("pause").returncode == 1
+    assert refused.returncode == 2
+    assert "neither with a kernel" in refused.stderr
+    assert gkews("pause", "a.ipynb", "--stateless").returncode == 2
     assert server.patches() == []
     done = gkews("pause", "--workspace")
     assert done.returncode == 0, done.stderr
