@@ -200,6 +200,10 @@ def test_a_cluster_that_does_not_answer_at_the_deadline_is_told_and_nothing_call
         ("Deployment", {"paused": True}, "rollout of .* is paused"),
         ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {
             "partition": 1}}}, "rollout of .* is paused"),
+        ("StatefulSet", {"volumeClaimTemplates": [{"metadata": {"name": "home"}}],
+            "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}},
+         "deletes its volumes when it is scaled down"),
+        ("Pod", {"volumes": [{"name": "scratch", "ephemeral": {}}]}, "is deleted with the pod"),
         ("Pod", {"runtimeClassName": None}, "does not run in gVisor"),
         ("Pod", {"containers": [{"name": "lab", "image": "i", "resources": {"limits": {
             "google.com/tpu": "4"}}}]}, "with a TPU cannot be snapshotted"),
@@ -340,6 +344,20 @@ def test_a_pod_of_a_workspace_is_left_to_the_workspace(
     with pytest.raises(GkewsError, match="belongs to the workspace ws") as refused:
         find_target(asked, *parse_target("default/p"))
     assert "workspace pause default/ws" in refused.value.hint
+
+
+def test_names_as_long_as_kubernetes_allows_make_names_that_it_takes(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    name = "lab." + "a-b." * 50 + "end"
+    self_managed.create("Pod", name=name)
+    pauses = follow(f"default/{name}")
+    requested = pauses.request()
+    assert len(requested.trigger) <= 63  # it is the value of a label of its snapshot
+    assert requested.trigger.replace("-", "a").isalnum()
+    assert pauses.wait_paused(requested, 20).state == "paused"
+    pauses.request_resume()
+    assert pauses.wait_running(20).provenance == "restored"
 
 
 def test_a_name_of_several_has_to_be_made_clear(asked: Asked, self_managed: SelfManaged) -> None:

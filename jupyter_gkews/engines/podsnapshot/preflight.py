@@ -29,6 +29,7 @@ def check(
         _right(missing),
         _one_pod(seen),
         *(_of_bare_pods(one) for one in pod_checks(seen, facts)),
+        _volumes(seen),
         _as_its_template(seen),
         _policy(seen, found, storage_problem),
         _group(found),
@@ -87,6 +88,28 @@ def _one_pod(seen: TargetSeen) -> Check:
                      f"kubectl rollout resume {seen.target.kind.lower()} {seen.target.name}, or "
                      "set its partition to 0.")  # fmt: skip
     return Check("one_pod", True, f"{seen.target.text} has one pod.", "refused")
+
+
+def _volumes(seen: TargetSeen) -> Check:
+    """Files on volumes are in no snapshot: those that go with the pod would be lost."""
+    spec = (seen.owner or {}).get("spec") or {}
+    kept = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    if spec.get("volumeClaimTemplates") and kept.get("whenScaled") == "Delete":
+        message = (
+            f"{seen.target.text} deletes its volumes when it is scaled down: their files would"
+        )
+        return Check("volumes", False, f"{message} be lost.", "refused",
+                     "Set persistentVolumeClaimRetentionPolicy.whenScaled to Retain."
+                     )  # fmt: skip
+    passing = [str(one.get("name")) for one in seen.spec.get("volumes") or [] if "ephemeral" in one]
+    if passing:
+        message = (
+            f"The volume {', '.join(passing)} is deleted with the pod: its files would be lost."
+        )
+        return Check("volumes", False, message, "refused",
+                     "Use a PersistentVolumeClaim of its own, or an emptyDir, which is in the "
+                     "snapshot.")  # fmt: skip
+    return Check("volumes", True, "No volume goes with the pod.", "refused")
 
 
 def _as_its_template(seen: TargetSeen) -> Check:

@@ -27,7 +27,7 @@ from .pausing import Pauses, Progress
 from .requesting import TRIES, CalledOff
 from .seen import TargetSeen
 from .state import read
-from .words import MACHINE, PAUSED, SNAPSHOT, uid_of, version_of
+from .words import MACHINE, PAUSED, SNAPSHOT, deleted, uid_of, version_of
 
 #: What a resume without its snapshot is asked for by, on the command line.
 _ANYWAY = "--accept-fresh starts a new pod without its memory; the snapshot is kept."
@@ -151,11 +151,13 @@ class Resumes(Pauses):
     def _replace(self, seen: TargetSeen) -> None:
         """A pod that started fresh: GKE's agent may not have been on its node yet."""
         self._cluster.delete(PODS, self.target.namespace, name_of(seen.pod or {}), uid_of(seen.pod))
-        if not self.target.bare:
-            return
-        uid = uid_of(seen.pod)
-        self.observer.wait(lambda now, _: all(uid_of(one) != uid for one in now.pods), 120.0)
-        self._create(self.look(), usable=True)
+        uid, bare = uid_of(seen.pod), self.target.bare
+        self.observer.wait(  # else what follows would be told of the old one
+            lambda now, _: all(uid_of(p) != uid or (deleted(p) and not bare) for p in now.pods),
+            120.0,
+        )
+        if bare:
+            self._create(self.look(), usable=True)
 
     def abort(self, seconds: float = 30.0) -> CalledOff:
         """Call off a pause; or a resume that waits for a node: nothing of it has begun.
