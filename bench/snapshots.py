@@ -221,7 +221,7 @@ def _rounds(
     """Seconds by step, and the largest image (bytes)."""
     seconds: dict[str, list[float]] = {"snapshot": [], "whole pause": [], "resume": []}
     largest = 0
-    for number in range(3):
+    for number in range(ROUNDS):
         result, image = _pause(server, kernel)
         largest = max(largest, sum(path.stat().st_size for path in (image / "image").iterdir()))
         taken = _resume(server, kernel, first_cell)
@@ -251,23 +251,28 @@ def _model(server: JupyterServer, size: str) -> list[Figure]:
     if kernel.run("", {"first": "first"}).expressions["first"] != before:
         raise RuntimeError("the model answers otherwise than before")
     _end(server, kernel)
-    first_snapshot = model["first snapshot"][0]
+    first = model["first snapshot"][0]
     return [
         Figure(
-            f"model {size}, first snapshot step / torch only",
-            first_snapshot / torch["first snapshot"][0],
+            f"model {size}, snapshot step / torch only",
+            _ratio(
+                model["first snapshot"] + model["snapshot"],
+                torch["first snapshot"] + torch["snapshot"],
+            ),
             2,
             "x",
-            f"{first_snapshot:.2f} s against {torch['first snapshot'][0]:.2f} s; the whole first "
-            f"pause {model['whole pause'][0]:.1f} s, in which the checkpoint is written, the "
-            f"later ones {spread(model['whole pause'][1:])} s",
+            f"{spread(model['first snapshot'] + model['snapshot'])} s against "
+            f"{spread(torch['first snapshot'] + torch['snapshot'])} s, the first ones included",
         ),
         Figure(
-            f"model {size}, later snapshot steps / torch only",
-            _ratio(model["snapshot"], torch["snapshot"]),
-            2,
+            f"model {size}, the first snapshot step / torch only",
+            first / torch["first snapshot"][0],
+            None,
             "x",
-            f"{spread(model['snapshot'])} s against {spread(torch['snapshot'])} s",
+            f"{first:.2f} s against {torch['first snapshot'][0]:.2f} s: it gives the memory of all "
+            "weights back, once, as maps of the store take their place; the whole first pause "
+            f"{model['whole pause'][0]:.1f} s, in which the checkpoint is written, the later ones "
+            f"{spread(model['whole pause'][1:])} s",
         ),
         Figure(
             f"model {size}, image",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from .checkpoint.process_maps import Region, regions
 from .preflight import Objection, own_devices
@@ -20,8 +20,9 @@ def names() -> list[str]:
     return sorted({region.path for region in _of_files() if region.private})
 
 
-def gone() -> list[Objection]:
-    """Mapped files that are no longer at their paths, as objections to a snapshot."""
+def gone(seen: Collection[str] = ()) -> list[Objection]:
+    """Mapped files that are no longer at their paths, as objections to a snapshot. Those at the
+    paths `seen` were just looked at: in a sandbox each look costs a question to another process."""
     return [
         {
             "what": path,
@@ -29,7 +30,9 @@ def gone() -> list[Objection]:
             "could not open it again",
             "hint": "Pause it when no cell computes, or restart it when it suits you.",
         }
-        for path in sorted({each.path for each in _of_files() if not each.is_at_its_path})
+        for path in sorted(
+            {each.path for each in _of_files() if each.path not in seen and not each.is_at_its_path}
+        )
     ]
 
 

@@ -83,6 +83,7 @@ class KernelSession:
         self._cancelled: set[str] = set()
         self._released = threading.Event()
         self._placed: list[Placed] = []  # what the checkpoint that it holds for has stored
+        self._seen: frozenset[str] = frozenset()  # mapped chunks, for the preflight that follows
         self._progress_step, self._progress_at = "", 0.0
 
     def install(self) -> None:
@@ -188,7 +189,8 @@ class KernelSession:
             from .preflight import objections
 
             held = holdings(self.shell.user_ns)
-            reply.update(objections=[*objections(), *gone()], **held)
+            seen, self._seen = self._seen, frozenset()
+            reply.update(objections=[*objections(), *gone(seen)], **held)
         elif action == ACTION_MAP_STORED:
             try:
                 reply.update(self._map_stored())
@@ -276,7 +278,8 @@ class KernelSession:
 
         zygote.end()  # half of an image would be what it has imported; the next save makes another
         store = CheckpointStore(Path(self.launch.store))
-        mapped = in_place.rest_on_store(store, self._placed if self._holding else [])
+        placed = self._placed if self._holding else []
+        mapped, self._seen = in_place.rest_on_store(store, placed)
         return {"mapped": asdict(mapped), "files": names()}
 
     def is_cancelled(self, operation: str) -> Callable[[], bool]:

@@ -78,12 +78,16 @@ class _Plan:
     left: int = 0
 
 
-def rest_on_store(store: CheckpointStore, placed: list[Placed]) -> Mapped:
-    """What a snapshot is to be spared: `map_in_place`, then `keep_what_is_gone`."""
+def rest_on_store(store: CheckpointStore, placed: list[Placed]) -> tuple[Mapped, frozenset[str]]:
+    """What a snapshot is to be spared: `map_in_place`, then `keep_what_is_gone`. Also the paths of
+    the mapped chunks that were seen to be there."""
     standing = Standing(store.root)
     result = map_in_place(store, placed, standing)
-    keep_what_is_gone(store, None if result.changed else standing)
-    return result
+    if result.changed:
+        standing = Standing(store.root)
+    keep_what_is_gone(store, standing)
+    ours = filter(standing.is_ours, standing.regions.all)
+    return result, frozenset(each.path for each in ours if standing.is_there(each))
 
 
 def map_in_place(
