@@ -171,7 +171,10 @@ def kernel_pids(server: JupyterServer) -> set[int]:
 def drop_from_cache(path: Path) -> None:
     """Drop a file, or all files below a folder, from the page cache (clean pages only)."""
     for file in [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]:
-        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            descriptor = os.open(file, os.O_RDONLY)
+        except FileNotFoundError:  # a checkpoint that is being deleted
+            continue
         try:
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -101,9 +101,10 @@ def sandbox_sockets() -> Path | None:
     return Path(found) if found and os.path.isdir(found) else None
 
 
-def freezable(command: list[str], sockets: str, history: str | None = HISTORY) -> list[str]:
+def freezable(command: list[str], sockets: str, history: str | None = ":memory:") -> list[str]:
     """The command of an ipykernel through our start file, so that gVisor can freeze it; others
-    as they are. `history`: of IPython, on the sandbox's own file system."""
+    as they are. `history`: of IPython, on the sandbox's own file system; of a kernel that is alone
+    in its sandbox in its memory, which lives as long, and costs no cell a file's forty calls."""
     if command[1:3] != ["-m", "ipykernel_launcher"]:
         return command
     changed = [command[0], sandboxed.__file__, sockets, *command[3:]]

@@ -21,6 +21,8 @@ import sys
 HEADER = struct.Struct("!BII")
 #: Bytes that one side may send on a stream before the other has said that it took them.
 WINDOW = 1 << 20
+#: So many are told to have been taken at once: a frame for each message would wake the other side.
+ENOUGH = WINDOW // 4
 #: Most bytes in one frame.
 PIECE = 1 << 16
 
@@ -75,6 +77,7 @@ class Stream:
         self.sock = sock
         self.waiting = bytearray()  # from the host, not yet written to the socket
         self.credit = WINDOW  # bytes that we may still send to the host
+        self.taken = 0  # bytes that went into the socket, and were not told yet
         self.ending = False  # the client has sent all it will
 
 
@@ -322,7 +325,10 @@ class Guest:
             if stream.waiting and events & (select.POLLOUT | select.POLLERR | select.POLLHUP):
                 sent = stream.sock.send(stream.waiting[: 1 << 18])
                 del stream.waiting[:sent]
-                self.say(TAKEN, number, sent.to_bytes(4, "big"))
+                stream.taken += sent
+                if stream.taken >= ENOUGH:
+                    self.say(TAKEN, number, stream.taken.to_bytes(4, "big"))
+                    stream.taken = 0
             if stream.ending and not stream.waiting:
                 stream.ending = False
                 stream.sock.shutdown(socket.SHUT_WR)

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
         self.unacknowledged += len(data)
-        if not self._full:
+        if not self._full and self.unacknowledged >= guest.ENOUGH:
             self.acknowledge()
 
     def pause_writing(self) -> None:
