@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from jupyter_gkews.engines.gvisor import guest
 from jupyter_gkews.errors import GkewsError
 
 LIVE = """
@@ -64,6 +65,22 @@ async def test_a_running_cell_goes_on_and_no_line_is_lost(
             await kernel.sandbox.freeze(tmp_path / f"image-{round_}")
             await kernel.sandbox.restore(tmp_path / f"image-{round_}")
         assert (await reading).split() == [str(i) for i in range(40)]
+
+
+async def test_more_than_a_window_goes_each_way_before_and_after_a_freeze(
+    sandboxed_kernel: Any, tmp_path: Path
+) -> None:
+    big = "x" * (3 * guest.WINDOW)
+    async with sandboxed_kernel() as kernel:
+        for life in range(2):
+            assert await kernel.run(f"sent = {big!r}\nprint(len(sent))") == str(len(big))
+            said = await kernel.run(f"for part in range(6): print(sent[:{guest.WINDOW}])")
+            assert len(said.replace("\n", "")) == 6 * guest.WINDOW
+            for small in range(40):  # each far from what is worth a word of thanks
+                assert await kernel.run(f"print({small})") == str(small)
+            if not life:
+                await kernel.sandbox.freeze(tmp_path / "image")
+                await kernel.sandbox.restore(tmp_path / "image")
 
 
 async def test_an_interrupt_reaches_the_cell(sandboxed_kernel: Any, tmp_path: Path) -> None:
