@@ -373,8 +373,9 @@ class GkewsApp(ExtensionApp):
             pauses=WorkspacePauses(context.store.root),
             server={"root": str(context.kernels.root), "base_url": server.base_url},
             resume=self.lifecycle.resume_and_wait,
-            tell=lambda: None,
+            tell=self.lifecycle.workspace.tell,
         )
+        self.lifecycle.workspace.own_provenance = self.lifecycle.own_provenance
 
     def _register_events(self) -> None:
         logger = self.serverapp.event_logger

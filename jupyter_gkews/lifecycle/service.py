@@ -371,6 +371,14 @@ class Lifecycle:
         for record in await adopt(self._ctx):
             self.roster.take_over(record)
 
+    def own_provenance(self) -> str | None:
+        """How this server came to what it holds: restored with its kernels, or started anew after
+        a pause and then recovered, or not; None if it has just been started."""
+        if self.waking is not None and self.waking.last is not None:
+            return "restored"
+        found = self.recoveries.last if self.recoveries is not None else None
+        return found.provenance if found is not None else None
+
     async def recover(self) -> None:
         """After a cold start: take the kernels over of a pause that this server's predecessor did
         not live to see the end of; their load, if it is wanted, goes on after the return."""

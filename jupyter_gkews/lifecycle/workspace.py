@@ -54,6 +54,8 @@ class Workspace:
         self._told: object = None
         self._state_before: str | None = None
         self._stopping = False
+        self.own_provenance: Callable[[], str | None] = lambda: None
+        """What this process itself knows of how it came to what it holds; before the cluster's."""
 
     @property
     def pauses(self) -> WorkspacePauses:
@@ -176,7 +178,7 @@ class Workspace:
             "phase": state["phase"],
             "since": since,
             "age_s": age_s(since),
-            "provenance": state["provenance"],
+            "provenance": self.own_provenance() or state["provenance"],
             "reason": state["reason"],
             "message": state["message"],
             "hint": state["hint"],
@@ -384,17 +386,23 @@ class Workspace:
         await asyncio.shield(self._looking)
 
     async def restored(self, wake_up: WakeUp) -> None:
-        """Enter in the journal what became of the pause that this very process had begun."""
+        """Enter in the journal what became of the pause that this very process had begun, and tell
+        that it is back."""
 
         def close() -> None:
             pauses = self.pauses
             for entry in pauses.open_entries():
                 if pauses.is_mine(entry):
+                    what = f"the pause of {entry.opened} is known to the memory of this process"
+                    wake_up.evidence.append({"sign": "pause", "what": what})
                     pauses.close(
                         entry.id, "restored", message=wake_up.sentence(), evidence=wake_up.to_json()
                     )
 
-        await asyncio.to_thread(close)
+        try:
+            await asyncio.to_thread(close)
+        finally:
+            self.tell()
 
     def stop(self) -> None:
         """The server stops: checkpoints that are being written are given up, but a pause that the

@@ -100,7 +100,9 @@ async def test_a_restored_server_notices_and_puts_right_what_is_wrong(
             (await client.get("/api/contents/asked.ipynb", params=how)).raise_for_status()
             answer = await save(client, "asked.ipynb", "mine, I know")
             assert answer.status_code == 200, answer.text
-        woke = (await server.get("/gkews/status"))["woke"]
+        status = await server.get("/gkews/status")
+        woke = status["woke"]
+        assert status["workspace"]["provenance"] == "restored"
         signs = {each["sign"] for each in woke["evidence"]}
         assert signs >= {"clock", "pod"}
         assert woke["away_s"] > 5 and woke["trouble"] == {}

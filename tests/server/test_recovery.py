@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -62,6 +63,12 @@ def ended(server: LiveServer, pause: PauseEntry) -> dict[str, Any]:
     return found
 
 
+def workspace_event(events: Any) -> Any:
+    """The next event on the bus, if it is about the workspace."""
+    event = json.loads(events.recv())
+    return event if event.get("action") == "workspace" else None
+
+
 def test_kernels_wait_under_their_ids_and_a_cell_recovers_one(start_server: StartServer) -> None:
     first = start_server()
     one, two = checkpointed(first, "one.ipynb"), checkpointed(first, "two.ipynb")
@@ -87,9 +94,13 @@ def test_kernels_wait_under_their_ids_and_a_cell_recovers_one(start_server: Star
     # the open page asks for the kernel that it had
     again = second.kernel_of("one.ipynb")
     assert again.id == one.id and again.status["state"] == "paused"
+    assert second.get("gkews/status")["workspace"]["provenance"] == "fresh"
+    events = second.events()
     assert again.run("print(x is y, os.getpid())").split()[0] == "True"
     assert again.pid != pid and again.status["provenance"] == "recovered"
     recovery = second.get("gkews/status")["recovery"]
+    told = wait_until(lambda: workspace_event(events), "the bus tells of it")
+    assert told["provenance"] == "recovered"
     assert recovery["provenance"] == "recovered" and "1 kernel: recovered" in recovery["message"]
     assert second.kernel_of("two.ipynb").status["state"] == "paused"
     assert len(second.get("api/kernels")) == 2
