@@ -14,7 +14,7 @@ from .visitor import LIVE, ON, Visitor
 
 pytest.importorskip("playwright", reason="the browser tests need the package playwright")
 
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import BrowserContext, expect
 
 from .browser import Tab, chromium, write_notebook
 
@@ -61,3 +61,25 @@ def test_a_tab_that_is_closed_and_opened_again_finds_the_same_process(
     tab = Tab(context, stand_in)
     tab.open("work.ipynb")
     assert tab.run(1).split() == [pid, "2", "True"]
+
+
+def test_pause_and_resume_are_clicked_in_the_page_which_goes_on_without_a_reload(
+    stand_in: StandIn, user: Visitor, context: BrowserContext, laptop: Laptop
+) -> None:
+    tab = Tab(context, stand_in)
+    tab.sign_in("work.ipynb")
+    pid = tab.run(0).split()[0]
+    tab.page.evaluate("window.notReloaded = true")
+    tab.pause_workspace()
+    expect(tab.card("pausing")).to_be_visible()
+    expect(tab.card("paused")).to_contain_text("paused since")
+    assert user.listed()["state"] == "Paused"
+    stand_in.node.capacity = False
+    tab.resume()
+    expect(tab.card("waiting")).to_contain_text("waits for capacity since")
+    stand_in.node.capacity = True
+    stand_in.node.poke()
+    expect(tab.card("ready")).to_contain_text("the same processes go on")
+    assert tab.page.evaluate("window.notReloaded") is True
+    tab.wait_until_connected()
+    assert tab.run(1).split() == [pid, "1", "True"]

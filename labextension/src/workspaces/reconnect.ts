@@ -54,6 +54,9 @@ export async function reconnectAll(
   }
 }
 
+/** Milliseconds within which a dialog has drawn its title. */
+const DRAWN = 50;
+
 /**
  * While the workspace is away, JupyterLab's own dialogs of a lost connection and of an autosave that
  * failed are closed as they open: the card says it, and what is unsaved stays in the page.
@@ -66,7 +69,7 @@ export function hushConnectionDialogs(
   const theirs = jupyterlab.__.bind(jupyterlab);
   const lost = theirs('Server Connection Error');
   const [unsaved] = theirs('File Save Error for %1').split('%1');
-  Dialog.tracker.widgetAdded.connect((_, dialog) => {
+  const hush = (dialog: Dialog<unknown>): void => {
     const title =
       dialog.node.querySelector('.jp-Dialog-header')?.textContent ?? '';
     if (
@@ -74,8 +77,13 @@ export function hushConnectionDialogs(
       tab.face.phase !== 'here' &&
       (title === lost || title.startsWith(unsaved))
     ) {
-      // It is launched by whoever has just made it.
-      void Promise.resolve().then(() => dialog.reject());
+      dialog.reject();
     }
+  };
+  Dialog.tracker.widgetAdded.connect((_, dialog) => {
+    // Its title is drawn a little after it was attached.
+    void dialog.ready.then(() => setTimeout(() => hush(dialog), DRAWN));
   });
+  // JupyterLab may miss the server before this tab does.
+  tab.changed.connect(() => Dialog.tracker.forEach(hush));
 }
