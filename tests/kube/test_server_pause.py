@@ -17,7 +17,7 @@ from live_server import wait_until
 from jupyter_gkews.journal.pauses import WorkspacePauses
 
 from .actors import Platform
-from .actors.addon import ENABLED
+from .actors.addon import ENABLED, STATE
 from .fake import FakeCluster
 from .pod_server import PILOT, PodServer
 
@@ -385,6 +385,34 @@ def test_somebody_elses_pause_and_resume_in_between_is_not_paused_again(
     (entry,) = WorkspacePauses(server.store).entries()
     assert entry.closed is not None
     assert entry.closed["outcome"] == "not_asked"
+
+
+@pytest.mark.soak
+def test_a_pause_that_goes_out_of_sight_stays_open_until_it_is_seen_to_be_over(
+    start: Start, fake: FakeCluster, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    server = start("--GkewsApp.workspace_timeout=3")
+    kernel = server.notebook("a.ipynb").ready()
+    begun = server.pause()
+    wait_until(lambda: server.workspace["phase"] == "snapshotting", "the cluster was asked")
+    wait_until(lambda: platform.get()["metadata"]["annotations"].get(STATE), "it takes it")
+    fake.faults.add("reset", path=".")
+    fake.cut_connections()
+    done = server.operation(begun["id"])
+    assert done["error"]["reason"] == "cluster_unreachable"
+    assert "It is not called off" in done["error"]["hint"]
+    assert kernel.run("print(1)") == "1\n"
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert entry.unsure is not None
+    fake.faults.lift_all()
+    wait_until(lambda: server.workspace["reason"] is None, "it is seen again")
+    gone = {"metadata": {"annotations": {STATE: None}}}
+    platform.admin.merge(platform.workspaces, "ws", gone)
+    wait_until(lambda: not WorkspacePauses(server.store).open_entries(), "it is closed")
+    (entry,) = WorkspacePauses(server.store).entries()
+    assert entry.closed is not None
+    assert entry.closed["outcome"] == "cancelled"
 
 
 @pytest.mark.soak

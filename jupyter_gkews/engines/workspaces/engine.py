@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ...errors import GkewsError
@@ -46,6 +47,7 @@ class WorkspacesEngine:
     ) -> None:  # fmt: skip
         self._base_url, self._pod, self._facts = base_url, pod or InPod(), facts
         self._timeout_s = timeout_s
+        self._snapshot_api: bool | None = None
         self._cluster = Cluster(self._pod)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="gkews workspace")
         self._lock = threading.Lock()
@@ -100,7 +102,10 @@ class WorkspacesEngine:
 
         def ask() -> Outlook:
             observer = self._following()
-            seen, checks = Requests(observer, self._facts()).outlook()
+            facts = replace(self._facts(), snapshot_api=self._snapshot_api)
+            requests = Requests(observer, facts)
+            seen, checks = requests.outlook()
+            self._snapshot_api = requests.snapshot_api or None  # what is missing may come
             return Outlook(
                 observer.namespace, observer.name, name_of(seen.pod or {}), uid_of(seen),
                 [one.to_json() for one in checks], refusal(checks), loss(checks),
@@ -112,7 +117,8 @@ class WorkspacesEngine:
         """Ask for the pause of this very pod, once."""
 
         def ask() -> Requested:
-            requests = Requests(self._following(), self._facts())
+            # what is in memory is a risk, which was told with the outlook: it is not measured again
+            requests = Requests(self._following(), Facts(self._snapshot_api))
             return requests.request(stateless=stateless, pod_uid=pod_uid)
 
         return await self._run(ask)
@@ -139,7 +145,7 @@ class WorkspacesEngine:
         """New connections, the token as it is now, rights and identity asked anew."""
         self._cluster.close()
         with self._lock:
-            self._identity = None
+            self._identity = self._snapshot_api = None
             observer = self._observer
         if observer is not None:
             observer.restart()

@@ -63,6 +63,8 @@ class Requests:
         self.observer = observer
         self._cluster = observer.cluster
         self._facts = facts
+        self.snapshot_api = None if facts is None else facts.snapshot_api
+        """Whether GKE's API is served; None before it was asked."""
 
     # -- before ------------------------------------------------------------------------------
 
@@ -80,6 +82,7 @@ class Requests:
             served = self._cluster.serves(SNAPSHOTS.group, SNAPSHOTS.version)
             facts = Facts(served, facts.node_labels, facts.vram, facts.resident)
         self._facts = facts
+        self.snapshot_api = facts.snapshot_api
         return check(seen, missing, facts)
 
     # -- pause -------------------------------------------------------------------------------
