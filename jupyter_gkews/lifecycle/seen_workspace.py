@@ -186,7 +186,7 @@ class SeenWorkspace:
             "phase": state["phase"],
             "since": since,
             "age_s": age_s(since),
-            "provenance": self._provenance(state),
+            "provenance": self.own_provenance() or state["provenance"],
             "reason": state["reason"],
             "message": state["message"],
             "hint": state["hint"],
@@ -226,11 +226,6 @@ class SeenWorkspace:
             seen = {**seen, "reason": seen["reason"] or error["reason"], "message": words}
             seen["hint"] = seen["hint"] or error["hint"]
         return seen
-
-    def _provenance(self, state: dict[str, Any]) -> str | None:
-        """The process knows better than the cluster; `none` is no workspace that came back."""
-        own = self.own_provenance() if state["state"] not in ("none", "unknown") else None
-        return own or state["provenance"]
 
     def _why_not(self, state: dict[str, Any]) -> GkewsError | None:
         if state["state"] in ("none", "unknown"):
