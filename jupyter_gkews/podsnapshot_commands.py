@@ -263,7 +263,7 @@ def delete(options: argparse.Namespace, among: list[Server]) -> None:
             about = f" {row.named_by}." if row.named_by else ""
             if not agreed(f"Delete the snapshot {name} of {row.pod or '?'}?{about} [y/N] ",
                           "--yes deletes without asking."):  # fmt: skip
-                raise GkewsError("cancelled", "Nothing was deleted.")
+                raise GkewsError("cancelled", "Nothing was deleted.", "It is kept as it was.")
         message = snapshots.delete(cluster, namespace, name)
     if options.json:
         print_json({"namespace": namespace, "name": name, "note": message})
