@@ -127,7 +127,7 @@ def test_a_real_interrupt_inside_an_objects_code_ends_the_save(
 
 
 @pytest.mark.parametrize("when", ["save", "load"])
-def test_a_thousand_lost_parts_are_told_in_short_and_soon(
+def test_a_thousand_lost_parts_are_told_in_short_and_each_costs_no_new_pass(
     store: CheckpointStore, namespace: Make, when: str
 ) -> None:
     cls = "Broken" if when == "save" else "Failing"
@@ -136,9 +136,13 @@ def test_a_thousand_lost_parts_are_told_in_short_and_soon(
         BROKEN if when == "save" else FAILING,
         f"many = [[{cls}() if i % 100 == 0 else [i]] for i in range(100_000)]",
     )
-    started = time.monotonic()
+    good = namespace("many = [[[i]] if i % 100 == 0 else [i] for i in range(100_000)]")
+    started = time.process_time()  # this process's own work, whatever else the machine does
+    save(good, store, checkpoint="good")
+    without = time.process_time() - started
+    started = time.process_time()
     summary = save(live, store, checkpoint="one")
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 25 * without
     names = [loss["name"] for loss in summary["lost"]]
     assert names == [f"many[{i * 100}][0]" for i in range(PATHS)] + ["many (990 more parts)"]
     target = namespace()
