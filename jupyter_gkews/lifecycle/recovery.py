@@ -167,7 +167,11 @@ class Recoveries:
         path = self._ctx.store.root / LIVES / os.path.basename(entry.life)
         if not path.exists():
             return False
-        held = _hold(path)
+        try:
+            held = _hold(path)
+        except OSError as error:  # a volume without locks: nobody could say that it lives
+            self._ctx.log.warning("Whether another server lives cannot be told: %s", error)
+            return False
         if held is None:
             return True
         path.unlink(missing_ok=True)
@@ -311,9 +315,12 @@ def _hold(path: Path) -> int | None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(fd)
         return None
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 
