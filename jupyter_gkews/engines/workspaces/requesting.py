@@ -32,6 +32,8 @@ from .words import (
 
 #: How often a request is judged anew when somebody else changed the Workspace in between.
 TRIES = 4
+#: Seconds for which a pod is watched whose pause was taken back, before it is said to run on.
+SETTLED_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ class Requests:
             "The snapshot addon did not act on the request: the pod would stop without a snapshot."
         )
         try:
-            seen = self._unpaused(Seen(found))
+            seen = self._settled(self._unpaused(Seen(found)))
         except ClusterError as error:
             raise UnsureError(
                 "snapshot_failed",
@@ -224,6 +226,15 @@ class Requests:
             seen = look(self._cluster, *place)
             if not seen.paused:
                 break
+        return seen
+
+    def _settled(self, seen: Seen) -> Seen:
+        """What became of the pod: a controller that had read the request may still stop it."""
+        place = (self.observer.namespace, self.observer.name)
+        end = time.monotonic() + SETTLED_S
+        while seen.pod is not None and not seen.terminating and time.monotonic() < end:
+            time.sleep(0.25)
+            seen = look(self._cluster, *place)
         return seen
 
     # -- call off ----------------------------------------------------------------------------
