@@ -195,8 +195,27 @@ export type WorkspacePauseHow = {
   withoutCheckpoint?: boolean;
 };
 
+/** After a start without the memory of a pause: what became of the kernels. */
+export type Recovery = {
+  /** The id of the pause. */
+  pause: string;
+  started: string;
+  provenance: Provenance;
+  message: string;
+  kernels: {
+    kernel: string;
+    path: string | null;
+    state: 'waiting' | 'recovering' | 'recovered' | 'failed' | 'lost';
+    why: string;
+  }[];
+};
+
 export type Status = {
   version: string;
+  /** Null if the server did not start so. */
+  recovery?: Recovery | null;
+  /** The last time that this very server came back from a snapshot; null: never. */
+  woke?: { woke: string } | null;
   /** Left out by servers of earlier versions, and there with `state` alone. */
   workspace?: Partial<WorkspaceStatus>;
   kernels: KernelStatus[];
@@ -453,6 +472,8 @@ export type WorkspaceFace = {
   stateless: boolean | null;
   /** After it has come back: what became of the memory. */
   provenance: Provenance | null;
+  /** After it has come back without its memory: what became of its kernels. */
+  recovery: Recovery | null;
   /** Why the backend cannot be asked, or has refused. */
   problem: GkewsProblem | null;
 };
@@ -481,6 +502,11 @@ export interface IWorkspaceTab extends IDisposable {
   judge(): Promise<WorkspaceStatus>;
   /** Rejects with a `GkewsError` if the server refuses. */
   pause(how?: WorkspacePauseHow): Promise<WorkspaceOperation>;
+  /**
+   * Ask the backend for the pause, as the user, if it runs; false if another was first. No
+   * checkpoint is written for it. Rejects with a `GkewsError`.
+   */
+  pauseAsUser(): Promise<boolean>;
   cancel(): Promise<void>;
   /** Ask for the start if it is paused, once; who comes too late only sees. Never rejects. */
   resume(): Promise<void>;

@@ -1,12 +1,35 @@
 import { GkewsApi } from '../src/api';
 import { GkewsModel } from '../src/model';
-import type { WorkspaceFace, WorkspaceStatus } from '../src/tokens';
+import type { Recovery, WorkspaceFace, WorkspaceStatus } from '../src/tokens';
+import { onlyAsUser } from '../src/workspaces/asUser';
 import { WorkspaceTab } from '../src/workspaces/tab';
+import { lostKernels, workspaceHint } from '../src/workspaces/wording';
 import { answer, Cluster, refuse } from './cluster';
-import { trans, until, workspace } from './shapes';
+import { trans, until, workspace, workspaceOperation } from './shapes';
 
 const NO_NODE =
   'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.';
+
+function recovery(): Recovery {
+  return {
+    pause: 'p-1',
+    started: '2026-11-30T19:00:00.000Z',
+    provenance: 'fresh',
+    message: 'This server was started anew.',
+    kernels: [
+      { kernel: 'k-1', path: 'demo.ipynb', state: 'waiting', why: '' },
+      {
+        kernel: 'k-2',
+        path: 'old/gone.ipynb',
+        state: 'lost',
+        why: 'Its notebook is gone.'
+      }
+    ]
+  };
+}
+
+/** Of which pause the users of this browser have been told. */
+let told: string | null = null;
 
 /** A page: its model and its tab, over real HTTP. */
 class Page {
@@ -22,6 +45,7 @@ class Page {
       baseUrl,
       trans,
       isVisible: () => true,
+      told: { get: () => told, set: pause => (told = pause) },
       pace: { busy: 10, calm: 20, slow: 40, hiccup: 0, told: 60_000 }
     });
   }
@@ -66,6 +90,7 @@ describe('the workspace in a page', () => {
   beforeEach(async () => {
     cluster = await Cluster.start();
     serves({});
+    told = null;
     pages = [];
   });
 
@@ -203,10 +228,10 @@ describe('the workspace in a page', () => {
       }
       return method === 'POST';
     };
-    const told: (string | undefined)[] = [];
-    page.tab.changed.connect(() => told.push(page.tab.face.problem?.reason));
+    const said: (string | undefined)[] = [];
+    page.tab.changed.connect(() => said.push(page.tab.face.problem?.reason));
     await page.tab.resume();
-    expect(told).toContain('forbidden');
+    expect(said).toContain('forbidden');
     cluster.instead = null;
     await until(page.tab, () => page.tab.face.canResume);
     await page.tab.resume();
@@ -273,5 +298,96 @@ describe('the workspace in a page', () => {
     cluster.is('Running');
     await page.phase('ready');
     expect(page.tab.face.provenance).toBe('fresh');
+  });
+
+  it('tells what became of the kernels where the memory did not come back', async () => {
+    const page = await openPaused();
+    await page.tab.resume();
+    cluster.status.recovery = recovery();
+    cluster.is('Running');
+    await page.phase('ready');
+    const { face } = page.tab;
+    expect(face.provenance).toBe('fresh');
+    expect(workspaceHint(face, true, trans)).toContain(
+      '1 notebook is there, paused with its checkpoint'
+    );
+    expect(lostKernels(face)).toEqual([
+      { kernel: 'k-2', name: 'gone.ipynb', why: 'Its notebook is gone.' }
+    ]);
+  });
+
+  it('does not take the start before for one after the pause', async () => {
+    cluster.status.recovery = recovery();
+    cluster.status.woke = { woke: 'before' };
+    const page = await open();
+    page.tab.dismiss();
+    cluster.is('Paused');
+    await page.notices('paused');
+    cluster.is('Running');
+    await page.phase('ready');
+    expect(page.tab.face).toMatchObject({ provenance: null, recovery: null });
+  });
+
+  it('believes the server that it woke up', async () => {
+    const page = await openPaused();
+    cluster.status.woke = { woke: '2026-11-30T19:00:00.000Z' };
+    cluster.is('Running');
+    await page.phase('ready');
+    expect(page.tab.face.provenance).toBe('restored');
+  });
+
+  it('tells a page that is opened after such a start, once', async () => {
+    cluster.status.recovery = recovery();
+    const first = await open();
+    expect(first.tab.face).toMatchObject({
+      phase: 'ready',
+      provenance: 'fresh'
+    });
+    first.tab.dismiss();
+    expect(first.tab.face.phase).toBe('here');
+    expect((await open()).tab.face.phase).toBe('here');
+  });
+
+  it('is paused as the user, once, where only the user may', async () => {
+    serves({
+      pausable: false,
+      why_not: { reason: 'forbidden', message: 'No.', hint: '' }
+    });
+    const page = await open();
+    expect(onlyAsUser(page.tab)).toBe(true);
+    expect(await page.tab.pauseAsUser()).toBe(true);
+    expect(page.tab.face.phase).toBe('pausing');
+    expect(await page.tab.pauseAsUser()).toBe(false);
+    expect(cluster.orders).toHaveLength(1);
+    expect(cluster.workspace.paused).toBe(true);
+  });
+
+  it('is followed to the end of a pause that fails, which is told once', async () => {
+    const operation = workspaceOperation();
+    cluster.pause = () => {
+      serves({ state: 'pausing', operation });
+      return operation;
+    };
+    const page = await open();
+    const failed: string[] = [];
+    page.tab.failed.connect((_, { error }) => failed.push(error?.reason ?? ''));
+    await page.tab.pause({ when: 'interrupt', stateless: true });
+    const [asked] = cluster.asked.filter(({ method }) => method === 'POST');
+    expect(asked.body).toEqual({
+      when: 'interrupt',
+      stateless: true,
+      without_checkpoint: false
+    });
+    expect(page.tab.face).toMatchObject({ phase: 'pausing', served: true });
+    serves({
+      last_operation: {
+        ...operation,
+        finished: '2026-11-30T18:10:00.000Z',
+        error: { reason: 'snapshot_failed', message: 'No.', hint: '' }
+      }
+    });
+    await page.phase('here');
+    await page.model.refresh();
+    expect(failed).toEqual(['snapshot_failed']);
   });
 });

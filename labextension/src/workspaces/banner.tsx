@@ -15,7 +15,12 @@ import { showProblem } from '../problems';
 import type { IWorkspaceTab } from '../tokens';
 import { CommandIDs } from '../tokens';
 import { ProgressBar } from '../progress';
-import { workspaceHint, workspaceLabel, workspaceSentence } from './wording';
+import {
+  lostKernels,
+  workspaceHint,
+  workspaceLabel,
+  workspaceSentence
+} from './wording';
 
 /** Milliseconds between two drawings of an age. */
 const AGE_INTERVAL = 20000;
@@ -47,6 +52,7 @@ export class WorkspaceBanner extends ReactWidget {
     const { icon, tone, word } = workspaceLabel(face, trans);
     const { operation } = face;
     const hint = workspaceHint(face, tab.hasBackend, trans);
+    const lost = lostKernels(face);
     const signedOut = face.problem?.reason === 'forbidden';
     return (
       <section
@@ -78,6 +84,15 @@ export class WorkspaceBanner extends ReactWidget {
             </>
           )}
           {hint && <p className="jp-gkews-Muted">{hint}</p>}
+          {lost.length > 0 && (
+            <ul className="jp-gkews-Met">
+              {lost.map(({ kernel, name, why }) => (
+                <li key={kernel}>
+                  <strong>{name}</strong>: {why}
+                </li>
+              ))}
+            </ul>
+          )}
           {/* Only the word is announced: what runs would never let the reader speak. */}
           <span className="jp-gkews-Hidden" role="status" aria-live="polite">
             {trans.__('Workspace: %1', word)}

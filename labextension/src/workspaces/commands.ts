@@ -16,6 +16,8 @@ import type {
   WorkspacePauseHow
 } from '../tokens';
 import { CommandIDs } from '../tokens';
+import { nameOf } from '../wording';
+import { checkpointAll, onlyAsUser } from './asUser';
 import { askToPauseWorkspace, askWithoutCheckpoint } from './pauseDialog';
 
 export interface IWorkspaceCommandOptions {
@@ -33,7 +35,8 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
   const pause = async (): Promise<void> => {
     // What stood in the way an hour ago may be gone, and the other way round.
     const [status] = await Promise.all([tab.judge(), model.refresh()]);
-    if (!status.pausable) {
+    const asUser = onlyAsUser(tab);
+    if (!status.pausable && !asUser) {
       throw new GkewsError(
         status.why_not ?? {
           reason: 'not_pausable',
@@ -46,10 +49,20 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
     const how = await askToPauseWorkspace(
       status,
       model.status?.kernels ?? [],
-      tab.hasBackend,
+      { hasBackend: tab.hasBackend, asUser },
       trans
     );
-    if (how) {
+    if (how && asUser) {
+      const without = await checkpointAll(model, trans);
+      const lost = without.map(({ kernel, why }) => ({
+        kernel: kernel.id,
+        name: nameOf(kernel),
+        why
+      }));
+      if (!lost.length || (await askWithoutCheckpoint(lost, trans))) {
+        await tab.pauseAsUser();
+      }
+    } else if (how) {
       asked = how;
       await tab.pause(how);
     }
@@ -65,7 +78,7 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
     isEnabled: () =>
       tab.face.served &&
       (tab.face.phase === 'here' || tab.face.phase === 'ready') &&
-      !!tab.status?.pausable,
+      (!!tab.status?.pausable || onlyAsUser(tab)),
     describedBy: { args: { type: 'object', properties: {} } },
     execute: () => pause().catch((error: unknown) => showProblem(error))
   });
@@ -83,7 +96,19 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
   tab.failed.connect((_, operation) => {
     void (async () => {
       if (lacksCheckpoints(operation)) {
-        if (await askWithoutCheckpoint(operation, trans)) {
+        const lost = operation.kernels.flatMap(
+          ({ kernel, path, name, why_not }) =>
+            why_not
+              ? [
+                  {
+                    kernel,
+                    name: nameOf({ path, display_name: name }),
+                    why: why_not
+                  }
+                ]
+              : []
+        );
+        if (await askWithoutCheckpoint(lost, trans)) {
           asked = { ...asked, when: 'idle', withoutCheckpoint: true };
           await tab.pause(asked);
         }

@@ -8,22 +8,29 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type {
+  GkewsProblem,
   KernelStatus,
-  WorkspaceOperation,
   WorkspacePauseHow,
   WorkspaceStatus
 } from '../tokens';
 import { nameOf, sentences } from '../wording';
 import { keepsText } from './wording';
 
+/** Whether the page can ask the backend, and whether only the page can. */
+export interface IPageRights {
+  hasBackend: boolean;
+  asUser: boolean;
+}
+
 /** What a pause would meet, told before it is asked for. */
 function Outlook(props: {
   status: WorkspaceStatus;
   kernels: KernelStatus[];
-  hasBackend: boolean;
+  page: IPageRights;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { status, kernels, hasBackend, trans } = props;
+  const { status, kernels, page, trans } = props;
+  const { hasBackend, asUser } = page;
   const { stateless, checks } = status;
   const running = kernels.filter(({ state }) => state === 'running');
   const without = running.filter(({ pausable }) => !pausable);
@@ -66,8 +73,19 @@ function Outlook(props: {
       )}
       {stateless === null && (
         <p className="jp-gkews-Note">
+          {asUser
+            ? trans.__(
+                'Whether a snapshot can be taken is not known. If none can, the memory is lost.'
+              )
+            : trans.__(
+                'Whether a snapshot can be taken is not known. If none can, the pause is not carried out, and everything goes on.'
+              )}
+        </p>
+      )}
+      {asUser && (
+        <p className="jp-gkews-Note">
           {trans.__(
-            'Whether a snapshot can be taken is not known. If none can, the pause is not carried out, and everything goes on.'
+            'The account of this server may not pause the workspace: the Workspaces backend is asked in your name. If the memory does not come back, restore the checkpoints from the panel.'
           )}
         </p>
       )}
@@ -140,7 +158,7 @@ function Sentences(props: {
 export async function askToPauseWorkspace(
   status: WorkspaceStatus,
   kernels: KernelStatus[],
-  hasBackend: boolean,
+  page: IPageRights,
   trans: TranslationBundle
 ): Promise<WorkspacePauseHow | null> {
   const stateless = status.stateless === true;
@@ -149,7 +167,7 @@ export async function askToPauseWorkspace(
       state === 'running' && execution_state === 'busy'
   );
   const buttons = [Dialog.cancelButton({ label: trans.__('Cancel') })];
-  if (busy) {
+  if (busy && !page.asUser) {
     buttons.push(
       Dialog.warnButton({
         label: trans.__('Interrupt and pause'),
@@ -167,12 +185,7 @@ export async function askToPauseWorkspace(
   buttons.push(stateless ? Dialog.warnButton(last) : Dialog.okButton(last));
   const { button } = await launch(
     trans.__('Pause the workspace %1?', status.name ?? ''),
-    <Outlook
-      status={status}
-      kernels={kernels}
-      hasBackend={hasBackend}
-      trans={trans}
-    />,
+    <Outlook status={status} kernels={kernels} page={page} trans={trans} />,
     buttons
   );
   return button.accept
@@ -182,10 +195,9 @@ export async function askToPauseWorkspace(
 
 /** Ask whether to go on although some kernels have no checkpoint. */
 export async function askWithoutCheckpoint(
-  operation: WorkspaceOperation,
+  without: { kernel: string; name: string; why: GkewsProblem }[],
   trans: TranslationBundle
 ): Promise<boolean> {
-  const without = operation.kernels.filter(({ why_not }) => why_not);
   const { button } = await launch(
     trans.__('Pause although checkpoints are missing?'),
     <div className="jp-gkews-WorkspaceDialog">
@@ -195,10 +207,9 @@ export async function askWithoutCheckpoint(
         )}
       </p>
       <ul>
-        {without.map(({ kernel, path, name, why_not }) => (
+        {without.map(({ kernel, name, why }) => (
           <li key={kernel}>
-            <strong>{nameOf({ path, display_name: name })}</strong>
-            {why_not && `: ${sentences(why_not)}`}
+            <strong>{name}</strong>: {sentences(why)}
           </li>
         ))}
       </ul>

@@ -19,6 +19,9 @@ import { hushConnectionDialogs, openContexts, reconnectAll } from './reconnect';
 import { WorkspaceItem } from './statusItem';
 import { WorkspaceTab } from './tab';
 
+/** Under which the browser keeps of which pause the user was told. */
+const TOLD = 'jupyter_gkews:told-of-pause';
+
 /** The workspace, followed also while its server is away. */
 const tab: JupyterFrontEndPlugin<IWorkspaceTab> = {
   id: 'jupyter_gkews:workspace',
@@ -39,7 +42,11 @@ const tab: JupyterFrontEndPlugin<IWorkspaceTab> = {
       api: new GkewsApi(serverSettings, trans),
       baseUrl: serverSettings.baseUrl,
       trans,
-      isVisible: () => document.visibilityState === 'visible'
+      isVisible: () => document.visibilityState === 'visible',
+      told: {
+        get: () => localStorage.getItem(TOLD),
+        set: pause => localStorage.setItem(TOLD, pause)
+      }
     });
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'visible' && !workspace.face.served) {

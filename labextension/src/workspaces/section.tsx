@@ -11,6 +11,7 @@ import { Problem } from '../panel/problem';
 import type { IWorkspaceTab } from '../tokens';
 import { CommandIDs } from '../tokens';
 import { sentences } from '../wording';
+import { onlyAsUser } from './asUser';
 import { keepsText, workspaceLabel, workspaceSentence } from './wording';
 
 export function WorkspaceSection(props: {
@@ -83,7 +84,7 @@ export function WorkspaceSection(props: {
           </ul>
         </details>
       )}
-      {still && status?.pausable && (
+      {still && (status?.pausable || onlyAsUser(tab)) && (
         <div className="jp-gkews-Actions">
           <button
             type="button"

@@ -23,53 +23,11 @@ import type { AwayPhase, Episode } from './away';
 import { awayPhase, shortened } from './away';
 import type { Listed } from './backend';
 import { WorkspacesBackend } from './backend';
+import type { Pace } from './pace';
+import { PACE } from './pace';
 import { placeOf } from './place';
-
-/** Milliseconds between two looks, and what else is waited for. */
-export type Pace = {
-  /** While something happens. */
-  busy: number;
-  /** While it is paused, or cannot start. */
-  calm: number;
-  /** The longest, while the backend does not answer or the page is not looked at. */
-  slow: number;
-  /** Until a server that does not answer is told of, if the backend says that it runs. */
-  hiccup: number;
-  /** For which a start that was asked for is not asked for again, whatever a cache still says. */
-  asked: number;
-  /** For which a full return stays told of. */
-  told: number;
-};
-
-const PACE: Pace = {
-  busy: 1000,
-  calm: 5000,
-  slow: 30000,
-  hiccup: 4000,
-  asked: 20000,
-  told: 30000
-};
-
-const NOTHING: WorkspaceStatus = {
-  state: 'none',
-  phase: null,
-  since: null,
-  provenance: null,
-  reason: null,
-  message: '',
-  hint: '',
-  namespace: null,
-  name: null,
-  node: null,
-  operation: null,
-  last_operation: null,
-  pausable: false,
-  why_not: null,
-  stateless: null,
-  checks: [],
-  allowed: [],
-  snapshot: null
-};
+import type { Lives } from './served';
+import { livesOf, provenanceOf, recoveryOf, whole } from './served';
 
 export class WorkspaceTab implements IWorkspaceTab {
   constructor(private readonly _options: WorkspaceTab.IOptions) {
@@ -108,9 +66,11 @@ export class WorkspaceTab implements IWorkspaceTab {
   }
 
   get face(): WorkspaceFace {
+    const { model } = this._options;
     const status = this._status;
     const served = this._served !== false;
     const phase = this._phase();
+    const ready = phase === 'ready';
     const operation = served ? (status?.operation ?? null) : null;
     return {
       phase,
@@ -122,7 +82,8 @@ export class WorkspaceTab implements IWorkspaceTab {
       canResume: !served && phase === 'paused' && !this._asking,
       operation,
       stateless: status?.stateless ?? null,
-      provenance: phase === 'ready' ? (status?.provenance ?? null) : null,
+      provenance: ready ? provenanceOf(model.status, this._before) : null,
+      recovery: ready ? recoveryOf(model.status, this._before) : null,
       problem: served ? null : this._problem
     };
   }
@@ -156,7 +117,7 @@ export class WorkspaceTab implements IWorkspaceTab {
   }
 
   async judge(): Promise<WorkspaceStatus> {
-    this._status = { ...NOTHING, ...(await this._options.api.workspace()) };
+    this._status = whole(await this._options.api.workspace());
     this._changed.emit();
     return this._status;
   }
@@ -166,6 +127,19 @@ export class WorkspaceTab implements IWorkspaceTab {
     this._ours = operation.id;
     await this._options.model.refresh();
     return operation;
+  }
+
+  async pauseAsUser(): Promise<boolean> {
+    const backend = this._backend;
+    const listed = backend && (await backend.read());
+    if (!backend || !listed || listed.paused || listed.state !== 'Running') {
+      return false;
+    }
+    const asked = await backend.setPaused(true);
+    this._asUser = Date.now();
+    this._changed.emit();
+    this._schedule();
+    return asked;
   }
 
   async cancel(): Promise<void> {
@@ -188,6 +162,7 @@ export class WorkspaceTab implements IWorkspaceTab {
 
   dismiss(): void {
     this._back = null;
+    this._options.told?.set(this._options.model.status?.recovery?.pause ?? '');
     clearTimeout(this._told);
     this._changed.emit();
   }
@@ -269,10 +244,14 @@ export class WorkspaceTab implements IWorkspaceTab {
       this._problem = null;
       this._tries = 0;
       this._episode = {
-        pausing: this._status.state === 'pausing' || this._ours !== null,
+        pausing:
+          this._status.state === 'pausing' ||
+          this._ours !== null ||
+          this._isAsUser(),
         starting: false
       };
       this._back = null;
+      this._before = livesOf(model.status);
       if (this._backend) {
         void this.look();
       }
@@ -281,14 +260,20 @@ export class WorkspaceTab implements IWorkspaceTab {
   }
 
   private _onServed(said: Partial<WorkspaceStatus>): void {
+    const { model, told } = this._options;
+    const { pause } = model.status?.recovery ?? {};
+    if (this._served === null && pause && told?.get() !== pause) {
+      // The memory was lost before this page was opened.
+      this._back = Date.now();
+    }
     const before = this._phase();
     const back = this._served === false && before !== 'here';
     this._served = true;
-    this._status = { ...NOTHING, ...said };
+    this._status = whole(said);
     this._problem = null;
     if (back) {
       this._listed = undefined;
-      this._askedAt = 0;
+      this._askedAt = this._asUser = 0;
       this._back = Date.now();
       this._cameBack.emit();
     }
@@ -306,7 +291,10 @@ export class WorkspaceTab implements IWorkspaceTab {
 
   /** A return with everything is told for a while; what was lost stays told until it was seen. */
   private _endTelling(): void {
-    if (this._back !== null && this._status?.provenance === 'restored') {
+    if (
+      this._back !== null &&
+      provenanceOf(this._options.model.status, this._before) === 'restored'
+    ) {
       clearTimeout(this._told);
       this._told = setTimeout(() => this.dismiss(), this._pace.told);
     }
@@ -319,7 +307,7 @@ export class WorkspaceTab implements IWorkspaceTab {
     }
     const isNone = status.state === 'none' || status.state === 'unknown';
     if (this._served !== false) {
-      if (status.state === 'pausing' || status.operation) {
+      if (status.state === 'pausing' || status.operation || this._isAsUser()) {
         return 'pausing';
       }
       if (this._back !== null) {
@@ -362,6 +350,11 @@ export class WorkspaceTab implements IWorkspaceTab {
       default:
         return this._phaseSince;
     }
+  }
+
+  /** For a while the server does not see yet what the user has asked for. */
+  private _isAsUser(): boolean {
+    return Date.now() - this._asUser < this._pace.asked;
   }
 
   private _isAsked(): boolean {
@@ -408,10 +401,13 @@ export class WorkspaceTab implements IWorkspaceTab {
   private _wentAt = 0;
   private _phaseSince = 0;
   private _askedAt = 0;
+  private _asUser = 0;
   /** When it came back, until the user has seen it. */
   private _back: number | null = null;
   /** The pause that this page has asked for. */
   private _ours: string | null = null;
+  /** Which life of the server this page knew before it went. */
+  private _before: Lives = {};
   private _tries = 0;
   private _looking: Promise<void> | null = null;
   private _asking: Promise<void> | null = null;
@@ -429,6 +425,8 @@ export namespace WorkspaceTab {
     trans: TranslationBundle;
     /** Whether the user looks at the page. */
     isVisible: () => boolean;
+    /** Remembers of which pause the user has been told that its memory was lost. */
+    told?: { get(): string | null; set(pause: string): void };
     fetch?: typeof fetch;
     pace?: Partial<Pace>;
   }

@@ -1,0 +1,230 @@
+/**
+ * A workspace from pause to resume in one tab, without a reload: what the page says, one start from
+ * two tabs that are clicked at once, and the next cell in the same process.
+ */
+
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from '@playwright/test';
+import { expect, test } from '@playwright/test';
+import * as fs from 'fs';
+import * as path from 'path';
+
+import { Cluster } from './cluster';
+
+const NO_NODE =
+  'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found.';
+const SHOTS = process.env.GKEWS_SHOTS;
+
+let cluster: Cluster;
+
+test.beforeAll(async () => {
+  cluster = new Cluster();
+  await cluster.start();
+});
+
+test.afterAll(async () => {
+  await cluster.stop();
+});
+
+function write(name: string, cells: string[]): void {
+  const content = {
+    cells: cells.map((source, index) => ({
+      cell_type: 'code',
+      execution_count: null,
+      id: `cell-${index}`,
+      metadata: {},
+      outputs: [],
+      source
+    })),
+    metadata: {
+      kernelspec: {
+        display_name: 'Python 3',
+        language: 'python',
+        name: 'python3'
+      }
+    },
+    nbformat: 4,
+    nbformat_minor: 5
+  };
+  fs.writeFileSync(
+    path.join(cluster.home, 'work', name),
+    JSON.stringify(content)
+  );
+}
+
+async function open(page: Page, name: string): Promise<void> {
+  await page.goto(`${cluster.lab}/tree/${name}`);
+  await connected(page);
+}
+
+async function connected(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    type Context = {
+      session?: { kernel?: { connectionStatus: string; status: string } };
+    };
+    const app = (
+      window as unknown as {
+        jupyterapp?: { shell: { currentWidget: { sessionContext?: Context } } };
+      }
+    ).jupyterapp;
+    const kernel = app?.shell.currentWidget?.sessionContext?.session?.kernel;
+    return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+  });
+}
+
+const cell = (page: Page, index: number) =>
+  page.locator(`.jp-Notebook-cell[data-windowed-list-index="${index}"]`);
+
+async function run(page: Page, index: number): Promise<void> {
+  await cell(page, index).locator('.cm-content').click();
+  await page.keyboard.press('Control+Enter');
+  await expect(cell(page, index).locator('.jp-InputPrompt')).toHaveText(
+    /\[\d+\]:/
+  );
+}
+
+const card = (page: Page) => page.locator('.jp-gkews-Banner-card');
+
+async function violations(page: Page, selector: string): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page })
+    .include(selector)
+    .analyze();
+  return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+}
+
+async function shot(page: Page, name: string): Promise<void> {
+  if (SHOTS) {
+    await page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
+  }
+}
+
+for (const theme of ['light', 'dark'] as const) {
+  test(`a workspace is paused and resumed in the same tab, ${theme}`, async ({
+    page,
+    context
+  }) => {
+    write('ws.ipynb', [
+      'import os\nbefore = os.getpid(), 41',
+      'print(before == (os.getpid(), 41))'
+    ]);
+    cluster.status = {
+      ...cluster.status,
+      provenance: null,
+      checks: [
+        {
+          id: 'machine',
+          passed: false,
+          message: 'The node is an E2 machine.',
+          costs: 'risk',
+          hint: 'Snapshots of E2 machines are said not to be supported.'
+        }
+      ],
+      snapshot: null
+    };
+    const accepted = cluster.accepted;
+    await open(page, 'ws.ipynb');
+    if (theme === 'dark') {
+      await page.evaluate(async () => {
+        const { jupyterapp } = window as unknown as {
+          jupyterapp: {
+            commands: { execute(id: string, args: object): Promise<void> };
+          };
+        };
+        await jupyterapp.commands.execute('apputils:change-theme', {
+          theme: 'JupyterLab Dark'
+        });
+      });
+      await expect(page.locator('body')).toHaveAttribute(
+        'data-jp-theme-light',
+        'false'
+      );
+    }
+    await run(page, 0);
+    const second = await context.newPage();
+    await second.goto(`${cluster.lab}/tree/ws.ipynb`);
+    await connected(second);
+    await page.bringToFront();
+
+    const item = page.getByText('Workspace: Running').first();
+    await item.click();
+    const section = page.locator('.jp-gkews-Workspace');
+    await expect(section).toContainText('What a pause would meet (1)');
+    expect(await violations(page, '.jp-gkews-Workspace')).toEqual([]);
+    await shot(page, `${theme}-panel`);
+
+    await page.getByRole('menuitem', { name: 'Kernel', exact: true }).click();
+    await page.getByText('Pause Workspace…').last().click();
+    const dialog = page.locator('.jp-gkews-Dialog');
+    await expect(dialog).toContainText('Its memory is kept in a snapshot');
+    await expect(dialog).toContainText('The node is an E2 machine.');
+    expect(await violations(page, '.jp-gkews-WorkspaceDialog')).toEqual([]);
+    await shot(page, `${theme}-dialog`);
+    await dialog.getByRole('button', { name: 'Pause Workspace' }).click();
+    await expect(card(page)).toContainText('The connection will be cut');
+    await shot(page, `${theme}-checkpointing`);
+
+    cluster.freeze();
+    await expect(card(page)).toContainText('This tab may be closed');
+    // What JupyterLab would say modally now.
+    await page.evaluate(async () => {
+      const { jupyterapp } = window as unknown as {
+        jupyterapp: {
+          serviceManager: { sessions: { refreshRunning(): Promise<void> } };
+        };
+      };
+      await jupyterapp.serviceManager.sessions
+        .refreshRunning()
+        .catch(() => undefined);
+      await new Promise(drawn => requestAnimationFrame(drawn));
+      await new Promise(drawn => requestAnimationFrame(drawn));
+    });
+    await expect(page.locator('.jp-Dialog')).toHaveCount(0);
+    await shot(page, `${theme}-pausing`);
+
+    cluster.is('Paused');
+    for (const tab of [page, second]) {
+      await expect(card(tab)).toContainText('is paused since');
+    }
+    await expect(page.getByText(/Workspace: Paused/).first()).toBeVisible();
+    expect(await violations(page, '.jp-gkews-Banner')).toEqual([]);
+    await shot(page, `${theme}-paused`);
+    // The notebook below can be edited.
+    await cell(page, 1).locator('.cm-content').click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('  # edited meanwhile');
+
+    await Promise.all([
+      card(page).getByRole('button', { name: 'Resume' }).dblclick(),
+      second
+        .locator('.jp-gkews-Banner-card')
+        .getByRole('button', { name: 'Resume' })
+        .click({ force: true })
+    ]);
+    await expect.poll(() => cluster.workspace.paused).toBe(false);
+    cluster.is('Error', NO_NODE);
+    for (const tab of [page, second]) {
+      await expect(card(tab)).toContainText('waits for capacity since');
+    }
+    await expect(card(page)).toContainText('3 Insufficient nvidia.com/gpu.');
+    expect(await violations(page, '.jp-gkews-Banner')).toEqual([]);
+    await shot(page, `${theme}-waiting`);
+
+    cluster.is('Pending');
+    await expect(card(page)).toContainText('its memory comes back');
+    await shot(page, `${theme}-restoring`);
+    cluster.thaw('restored');
+    for (const tab of [page, second]) {
+      await expect(card(tab)).toContainText('the same processes go on');
+    }
+    await shot(page, `${theme}-ready`);
+    expect(cluster.accepted).toBe(accepted + 1);
+    await connected(page);
+    await run(page, 1);
+    await expect(cell(page, 1).locator('.jp-OutputArea-output')).toHaveText(
+      'True\n'
+    );
+    await card(page).getByRole('button', { name: 'Close' }).click();
+    await expect(card(page)).toHaveCount(0);
+    await second.close();
+  });
+}
