@@ -13,6 +13,7 @@ import { Cluster } from './cluster';
 
 const NO_NODE =
   'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found.';
+/** A folder for pictures of each state. */
 const SHOTS = process.env.GKEWS_SHOTS;
 
 let cluster: Cluster;
@@ -152,7 +153,8 @@ for (const theme of ['light', 'dark'] as const) {
     expect(await violations(page, '.jp-gkews-Workspace')).toEqual([]);
     await shot(page, `${theme}-panel`);
 
-    await page.getByRole('menuitem', { name: 'Kernel', exact: true }).click();
+    const menu = page.getByRole('menuitem', { name: 'Kernel', exact: true });
+    await menu.click();
     await page.getByText('Pause Workspace…').last().click();
     const dialog = page.locator('.jp-gkews-Dialog');
     await expect(dialog).toContainText('Its memory is kept in a snapshot');
@@ -195,10 +197,11 @@ for (const theme of ['light', 'dark'] as const) {
 
     await Promise.all([
       card(page).getByRole('button', { name: 'Resume' }).dblclick(),
-      second
-        .locator('.jp-gkews-Banner-card')
+      // Who comes too late finds no button any more.
+      card(second)
         .getByRole('button', { name: 'Resume' })
-        .click({ force: true })
+        .click({ force: true, timeout: 5000 })
+        .catch(() => undefined)
     ]);
     await expect.poll(() => cluster.workspace.paused).toBe(false);
     cluster.is('Error', NO_NODE);
@@ -217,14 +220,14 @@ for (const theme of ['light', 'dark'] as const) {
       await expect(card(tab)).toContainText('the same processes go on');
     }
     await shot(page, `${theme}-ready`);
+    await card(page).getByRole('button', { name: 'Close' }).click();
+    await expect(card(page)).toHaveCount(0);
     expect(cluster.accepted).toBe(accepted + 1);
     await connected(page);
     await run(page, 1);
     await expect(cell(page, 1).locator('.jp-OutputArea-output')).toHaveText(
       'True\n'
     );
-    await card(page).getByRole('button', { name: 'Close' }).click();
-    await expect(card(page)).toHaveCount(0);
     await second.close();
   });
 }
