@@ -55,7 +55,7 @@ describe("JupyterLab's dialogs of a lost connection", () => {
   });
 
   it('are closed when the tab learns later than JupyterLab that it is away', async () => {
-    tab.face = { served: true, phase: 'pausing' };
+    tab.face = { served: true, phase: 'here' };
     const dialog = open(LOST);
     await later();
     expect(dialog.closed()).toBe(false);

@@ -84,6 +84,10 @@ async function run(page: Page, index: number): Promise<void> {
   );
 }
 
+/** The workspace's item in the status bar. */
+const item = (page: Page, text: string) =>
+  page.locator('.jp-gkews-StatusItem-button').filter({ hasText: text });
+
 const card = (page: Page) => page.locator('.jp-gkews-Banner-card');
 
 async function violations(page: Page, selector: string): Promise<string[]> {
@@ -146,8 +150,7 @@ for (const theme of ['light', 'dark'] as const) {
     await connected(second);
     await page.bringToFront();
 
-    const item = page.getByText('Workspace: Running').first();
-    await item.click();
+    await item(page, 'Workspace: Running').click();
     const section = page.locator('.jp-gkews-Workspace');
     await expect(section).toContainText('What a pause would meet (1)');
     expect(await violations(page, '.jp-gkews-Workspace')).toEqual([]);
@@ -187,7 +190,7 @@ for (const theme of ['light', 'dark'] as const) {
     for (const tab of [page, second]) {
       await expect(card(tab)).toContainText('is paused since');
     }
-    await expect(page.getByText(/Workspace: Paused/).first()).toBeVisible();
+    await expect(item(page, 'Workspace: Paused')).toBeVisible();
     expect(await violations(page, '.jp-gkews-Banner')).toEqual([]);
     await shot(page, `${theme}-paused`);
     // The notebook below can be edited.

@@ -83,6 +83,9 @@ export class GkewsPanel extends ReactWidget {
     const { model, current, workspace, commands, trans } = this._options;
     const view = viewOf(model, current.kernelId);
     const props = { model, commands, trans };
+    // What can be said of a kernel and done with it is of no use while its workspace is away.
+    const away =
+      !!workspace && !workspace.face.served && workspace.face.phase !== 'here';
     return (
       <div className="jp-gkews-Panel-content">
         <div className="jp-gkews-Panel-header">
@@ -99,13 +102,13 @@ export class GkewsPanel extends ReactWidget {
             </p>
           )}
         </div>
-        {model.problem && <Problem problem={model.problem} />}
+        {model.problem && !away && <Problem problem={model.problem} />}
         {workspace && (
           <WorkspaceSection tab={workspace} commands={commands} trans={trans} />
         )}
         {view ? (
           <>
-            <StateSection {...props} view={view} />
+            {!away && <StateSection {...props} view={view} />}
             <SurvivesSection
               {...props}
               view={view}

@@ -1,5 +1,5 @@
 /**
- * The card at the top of the page while the workspace pauses, is away, or has just come back: one
+ * The card at the bottom of the page while the workspace pauses, is away, or has just come back: one
  * sentence, what can be done, one button. All else of the page can be read, scrolled and edited.
  * Draws the tab's face; asks for nothing but what a button says.
  */

@@ -54,9 +54,6 @@ export async function reconnectAll(
   }
 }
 
-/** Milliseconds within which a dialog has drawn its title. */
-const DRAWN = 50;
-
 /**
  * While the workspace is away, JupyterLab's own dialogs of a lost connection and of an autosave that
  * failed are closed as they open: the card says it, and what is unsaved stays in the page.
@@ -69,21 +66,21 @@ export function hushConnectionDialogs(
   const theirs = jupyterlab.__.bind(jupyterlab);
   const lost = theirs('Server Connection Error');
   const [unsaved] = theirs('File Save Error for %1').split('%1');
-  const hush = (dialog: Dialog<unknown>): void => {
-    const title =
-      dialog.node.querySelector('.jp-Dialog-header')?.textContent ?? '';
-    if (
-      !tab.face.served &&
-      tab.face.phase !== 'here' &&
-      (title === lost || title.startsWith(unsaved))
-    ) {
-      dialog.reject();
+  const hush = () => {
+    const { phase } = tab.face;
+    if (phase === 'none' || phase === 'here' || phase === 'ready') {
+      return;
     }
+    Dialog.tracker.forEach(dialog => {
+      // The label begins with the title, which itself is drawn only later.
+      const label = dialog.node.ariaLabel ?? '';
+      if (label.startsWith(lost) || label.startsWith(unsaved)) {
+        dialog.reject();
+      }
+    });
   };
-  Dialog.tracker.widgetAdded.connect((_, dialog) => {
-    // Its title is drawn a little after it was attached.
-    void dialog.ready.then(() => setTimeout(() => hush(dialog), DRAWN));
-  });
-  // JupyterLab may miss the server before this tab does.
-  tab.changed.connect(() => Dialog.tracker.forEach(hush));
+  // Once whoever has just made it has launched it, and before it is drawn.
+  Dialog.tracker.widgetAdded.connect(() => void Promise.resolve().then(hush));
+  // One that was there before the page knew why.
+  tab.changed.connect(hush);
 }
