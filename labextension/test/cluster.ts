@@ -16,6 +16,8 @@ import { Backend, refused } from './platform';
 export class Cluster extends Backend {
   /** Whether requests get to the pod; without it the proxy answers 503. */
   podReady = true;
+  /** What the proxy answers then. */
+  absent = 503;
   status: Status = {
     version: '0.1.0',
     kernels: [],
@@ -83,7 +85,7 @@ export class Cluster extends Backend {
 
   private _pod(response: ServerResponse, { path }: Asked): void {
     if (!this.podReady) {
-      response.writeHead(503).end('no healthy upstream');
+      response.writeHead(this.absent).end('no healthy upstream');
     } else if (path.endsWith('/gkews/workspace/pause')) {
       answer(response, 202, this.pause?.());
     } else if (path.endsWith('/gkews/status')) {

@@ -36,7 +36,7 @@ class Page {
   readonly model: GkewsModel;
   readonly tab: WorkspaceTab;
 
-  constructor(cluster: Cluster, baseUrl = cluster.baseUrl) {
+  constructor(cluster: Cluster, baseUrl = cluster.baseUrl, hiccup = 0) {
     const api = new GkewsApi(cluster.settings, trans);
     this.model = new GkewsModel({ api, followInterval: 10 });
     this.tab = new WorkspaceTab({
@@ -46,7 +46,7 @@ class Page {
       trans,
       isVisible: () => true,
       told: { get: () => told, set: pause => (told = pause) },
-      pace: { busy: 10, calm: 20, slow: 40, hiccup: 0, told: 60_000 }
+      pace: { busy: 10, calm: 20, slow: 40, hiccup, told: 60_000 }
     });
   }
 
@@ -70,8 +70,8 @@ describe('the workspace in a page', () => {
   let cluster: Cluster;
   let pages: Page[];
 
-  const open = async (baseUrl?: string): Promise<Page> => {
-    const page = new Page(cluster, baseUrl);
+  const open = async (baseUrl?: string, hiccup?: number): Promise<Page> => {
+    const page = new Page(cluster, baseUrl, hiccup);
     pages.push(page);
     await page.model.refresh();
     return page;
@@ -274,6 +274,29 @@ describe('the workspace in a page', () => {
     cluster.workspace.paused = true;
     cluster.is('Terminating');
     await page.notices('pausing');
+  });
+
+  it.each([404, 500, 401, 200])(
+    'is followed also where the proxy answers %i in place of the pod',
+    async code => {
+      cluster.absent = code;
+      const page = await openPaused();
+      await page.tab.resume();
+      cluster.is('Running');
+      await page.phase('ready');
+    }
+  );
+
+  it('is not away for one answer that has failed', async () => {
+    const page = await open(undefined, 60_000);
+    const phases = new Set<string>();
+    page.tab.changed.connect(() => phases.add(page.tab.face.phase));
+    cluster.absent = 500;
+    cluster.podReady = false;
+    await page.model.refresh();
+    cluster.podReady = true;
+    await until(page.tab, () => page.tab.face.served);
+    expect([...phases]).toEqual(['here']);
   });
 
   it('tells a server that does not answer from a pause', async () => {

@@ -234,7 +234,11 @@ export class WorkspaceTab implements IWorkspaceTab {
 
   private _onModel(): void {
     const { model } = this._options;
-    const away = model.problem?.reason === 'server_unreachable';
+    // In place of a pod that is not there a proxy may answer anything, a page to sign in at, too:
+    // where the backend can be asked, it is.
+    const away =
+      model.problem?.reason === 'server_unreachable' ||
+      (!!model.problem && this._backend !== null);
     if (model.status && !model.problem) {
       this._onServed(model.status.workspace ?? {});
     } else if (away && this._served !== false && this._status) {
