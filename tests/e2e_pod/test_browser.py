@@ -83,3 +83,23 @@ def test_pause_and_resume_are_clicked_in_the_page_which_goes_on_without_a_reload
     assert tab.page.evaluate("window.notReloaded") is True
     tab.wait_until_connected()
     assert tab.run(1).split() == [pid, "1", "True"]
+
+
+def test_two_tabs_that_click_at_once_start_it_once_and_both_go_on(
+    stand_in: StandIn, user: Visitor, context: BrowserContext
+) -> None:
+    write_notebook(stand_in.home() / "other.ipynb", LIVE.strip(), ON)
+    first, second = Tab(context, stand_in), Tab(context, stand_in)
+    first.sign_in("work.ipynb")
+    second.open("other.ipynb")
+    pids = [tab.run(0).split()[0] for tab in (first, second)]
+    first.pause_workspace()
+    for tab in (first, second):
+        expect(tab.card("paused")).to_be_visible()
+    for tab in (first, second):
+        tab.resume()
+    for tab, pid in zip((first, second), pids, strict=True):
+        expect(tab.card("ready")).to_contain_text("the same processes go on")
+        tab.wait_until_connected()
+        assert tab.run(1).split() == [pid, "1", "True"]
+    assert stand_in.node.hosted() == 2
