@@ -103,3 +103,18 @@ def test_two_tabs_that_click_at_once_start_it_once_and_both_go_on(
         tab.wait_until_connected()
         assert tab.run(1).split() == [pid, "1", "True"]
     assert stand_in.node.hosted() == 2
+
+
+def test_a_snapshot_that_fails_is_told_in_the_page_and_the_cells_go_on(
+    stand_in: StandIn, user: Visitor, context: BrowserContext
+) -> None:
+    stand_in.gke.outcome = "failed"
+    tab = Tab(context, stand_in)
+    tab.sign_in("work.ipynb")
+    pid = tab.run(0).split()[0]
+    tab.pause_workspace()
+    told = tab.page.locator(".Toastify__toast", has_text="Error 403: Forbidden")
+    expect(told).to_contain_text("the workspace runs on")
+    tab.page.reload()
+    tab.wait_until_connected()
+    assert tab.run(1).split() == [pid, "1", "True"]
