@@ -72,6 +72,7 @@ def test_one_that_fails_is_shown_and_the_others_run(server: LiveServer) -> None:
     assert kinds(kernel) == "['recovered', 'method', 'last']"
 
 
+@pytest.mark.soak  # a pause more for what test_one_that_fails has shown for the usual failure
 def test_one_that_cannot_be_kept_or_ends_in_its_own_way_is_told(server: LiveServer) -> None:
     kernel = server.notebook("kept.ipynb").ready()
     kernel.run(
@@ -106,6 +107,7 @@ def test_one_that_takes_long_holds_up_the_cells_and_not_the_resume(start_server:
     assert kinds(kernel) == "['recovered', 'method', 'slow']"
 
 
+@pytest.mark.soak  # kinds of one thing, which the first test shows; each takes a kernel
 def test_everything_that_can_be_called_may_be_registered(server: LiveServer) -> None:
     kernel = server.notebook("kinds.ipynb").ready()
     kernel.run(

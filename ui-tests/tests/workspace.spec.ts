@@ -103,8 +103,10 @@ async function shot(page: Page, name: string): Promise<void> {
   }
 }
 
+// the dark one is for its pictures: what it does beside them, the light one has done
 for (const theme of ['light', 'dark'] as const) {
-  test(`a workspace is paused and resumed in the same tab, ${theme}`, async ({
+  const tag = theme === 'dark' ? ' @screenshots' : '';
+  test(`a workspace is paused and resumed in the same tab, ${theme}${tag}`, async ({
     page,
     context
   }) => {
