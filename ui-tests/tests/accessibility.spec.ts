@@ -55,7 +55,7 @@ for (const theme of ['light', 'dark'] as const) {
       await violations(
         page,
         '.jp-gkews-ToolbarButton',
-        '.jp-gkews-StatusItem',
+        '.jp-gkews-StatusItem:not(.lm-mod-hidden)',
         '.jp-gkews-Panel'
       )
     ).toEqual([]);
@@ -70,7 +70,7 @@ for (const theme of ['light', 'dark'] as const) {
         page,
         '.jp-gkews-Overlay-card',
         '.jp-gkews-Panel',
-        '.jp-gkews-StatusItem'
+        '.jp-gkews-StatusItem:not(.lm-mod-hidden)'
       )
     ).toEqual([]);
   });
