@@ -215,7 +215,7 @@ class NodeAgent(Nodes):
             "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(API_PORT),
         }  # fmt: skip
         plan = ServerPlan(
-            command, str(home), env, [str(home), str(slot)],
+            command, str(home), env, [str(home), str(slot), str(Path(__file__).parent)],
             places={ACCOUNT: str(slot / "account")}, allow_hosts=[str(api.hostname)],
         )  # fmt: skip
         return PodSandbox(slot / "sandbox", plan)

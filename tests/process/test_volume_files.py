@@ -13,8 +13,6 @@ from tornado.httpclient import HTTPClientError
 
 from jupyter_gkews.volume_files import VolumeFiles
 
-pytest_plugins = ["pytest_jupyter.jupyter_server"]
-
 
 def body(text: str) -> str:
     return json.dumps({"type": "file", "format": "text", "content": text})
