@@ -147,8 +147,9 @@ async def test_if_the_image_is_lost_it_is_taken_again_when_no_cell_runs_and_says
         "x = 'at the capture'; _forked.STALL_S = %s" % (0.5 if how == "hangs" else 60)
     )
     _, task, _ = await captured(notebook)
-    cell = page.run("import time; time.sleep(2); x = 'after the cell'")
+    cell = page.run("print('begun', flush=True); import time; time.sleep(2); x = 'after the cell'")
     if how == "killed":
+        await until(lambda: "begun" in page.so_far(cell).stdout)  # else it is taken before the cell
         os.kill(images(notebook)[0].pid, signal.SIGKILL)
     summary = await asyncio.wait_for(task, 60)
     assert (await page.finished(cell)).error is None
