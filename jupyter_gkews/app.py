@@ -237,6 +237,7 @@ class GkewsApp(ExtensionApp):
     log: logging.Logger
     _sandboxed: SandboxedServer | None = None
     _signs: RestoreSigns | None = None
+    _may_be_frozen = False
 
     @default("store_dir")
     def _default_store_dir(self) -> str:
@@ -345,8 +346,7 @@ class GkewsApp(ExtensionApp):
         from .lifecycle.waking import Waking
         from .volume_files import VolumeFiles
 
-        if self.lifecycle.recoveries is not None:
-            server.io_loop.add_callback(asyncio.to_thread, self.lifecycle.recoveries.note_life)
+        self._may_be_frozen = True
         files = VolumeFiles(server.web_app, server.contents_manager)
         # in the loop: what is set now is overwritten with a copy that was made before
         server.io_loop.add_callback(files.watch)
@@ -435,6 +435,8 @@ class GkewsApp(ExtensionApp):
 
         async def adopt() -> None:
             try:
+                if self._may_be_frozen and self.lifecycle.recoveries is not None:
+                    await asyncio.to_thread(self.lifecycle.recoveries.note_life)
                 if self.adopt_paused:
                     await self.lifecycle.adopt()
                 await self.lifecycle.recover()

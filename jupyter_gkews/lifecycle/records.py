@@ -41,6 +41,29 @@ class PausedRecord:
     format: int = FORMAT
 
 
+def hold(path: Path) -> int | None:
+    """The file, made if need be, locked for as long as this process lives or until the descriptor
+    is closed; None if another process has it. Raises OSError."""
+    while True:
+        # O_CLOEXEC is Python's default: a kernel process must not inherit the lock
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError:
+            os.close(fd)
+            raise
+        # an owner that gave up may have unlinked the file between our open and our lock
+        try:
+            if os.path.samestat(os.fstat(fd), os.stat(path)):
+                return fd
+        except FileNotFoundError:
+            pass
+        os.close(fd)
+
+
 class PausedRecords:
     """The records in one store, and which of them this server owns. May be used by threads."""
 
@@ -74,26 +97,10 @@ class PausedRecords:
 
     def _lock(self, kernel: str) -> bool:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._dir / f"{kernel}.lock"
-        while True:
-            # O_CLOEXEC is Python's default: a kernel process must not inherit the lock
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(fd)
-                return False
-            except OSError:
-                os.close(fd)
-                raise
-            # an owner that gave up may have unlinked the file between our open and our lock
-            try:
-                if os.path.samestat(os.fstat(fd), os.stat(path)):
-                    self._locks[kernel] = fd
-                    return True
-            except FileNotFoundError:
-                pass
-            os.close(fd)
+        fd = hold(self._dir / f"{kernel}.lock")
+        if fd is not None:
+            self._locks[kernel] = fd
+        return fd is not None
 
     def owned_elsewhere(self, kernel: str) -> bool:
         """Whether another live server owns the record."""

@@ -9,11 +9,9 @@ other.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..errors import GkewsError
@@ -21,7 +19,7 @@ from ..journal.pauses import JournalledKernel, PauseEntry, WorkspacePauses, life
 from . import adoption
 from .context import Context
 from .operations import utcnow
-from .records import PausedRecord
+from .records import PausedRecord, PausedRecords, hold
 
 #: What a server does with the kernels of such a pause.
 WAYS = ("ask", "automatic", "never")
@@ -113,15 +111,16 @@ class Recoveries:
 
     def note_life(self) -> None:
         """Show others that this process lives: what it has paused is no other server's to recover,
-        until it has ended. For a server that may be paused whole."""
+        until it has ended. For a server that may be paused whole. Not beside `find`: while it looks
+        at the file of a process that has ended, that one would be taken for alive."""
         folder = self._ctx.store.root / LIVES
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for other in folder.iterdir():  # of processes that have ended
-                if (free := _hold(other)) is not None:
+                if (free := hold(other)) is not None:
                     other.unlink(missing_ok=True)
                     os.close(free)
-            self._lock = _hold(folder / life())
+            self._lock = hold(folder / life())
         except OSError as error:
             self._ctx.log.warning("That this server lives could not be noted: %s", error)
 
@@ -168,7 +167,7 @@ class Recoveries:
         if not path.exists():
             return False
         try:
-            held = _hold(path)
+            held = hold(path)
         except OSError as error:  # a volume without locks: nobody could say that it lives
             self._ctx.log.warning("Whether another server lives cannot be told: %s", error)
             return False
@@ -227,16 +226,19 @@ class Recoveries:
         adopted = await adoption.adopt(self._ctx, wanted)
         for record in wanted:
             if record not in adopted:
-                await asyncio.to_thread(_drop, self._ctx.records, record.kernel)
+                await asyncio.to_thread(_drop, self._ctx.records, record)
                 why = "the notebook has a kernel already, or another server has it"
                 self._set(record.kernel, "lost", f"{why}; its checkpoint is in the list")
         return adopted
 
     def _write(self, record: PausedRecord) -> str | None:
-        """Make it a record of ours; None if it is, else why not."""
+        """Make it a record of ours; None if it is now, else why not. One that is there already says
+        more than the journal, and stays."""
+        records = self._ctx.records
+        if records.get(record.kernel) is not None or record.kernel in records.unreadable():
+            return "it has a record of a paused kernel, which this server has not taken over"
         try:
-            if self._ctx.records.get(record.kernel) is None:
-                self._ctx.records.write(record)
+            records.write(record)
         except GkewsError as error:
             return error.message.rstrip(".")
         return None
@@ -305,23 +307,13 @@ class Recoveries:
         self._tell()
 
 
-def _drop(records: Any, kernel: str) -> None:
-    if records.claim(kernel):
-        records.remove(kernel)
-
-
-def _hold(path: Path) -> int | None:
-    """The file, locked for as long as this process lives; None if another has it."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
+def _drop(records: PausedRecords, record: PausedRecord) -> None:
+    """Remove what `_write` wrote, if it still is that and no other server has it."""
+    if records.claim(record.kernel):
+        if records.get(record.kernel) == record:
+            records.remove(record.kernel)
+        else:
+            records.give_up(record.kernel)
 
 
 def _kernel_info(environment: dict[str, Any]) -> dict[str, Any]:

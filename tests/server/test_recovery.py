@@ -12,6 +12,7 @@ import pytest
 from live_server import LiveKernel, LiveServer, wait_until
 
 from jupyter_gkews.journal.pauses import JournalledKernel, PauseEntry, WorkspacePauses
+from jupyter_gkews.lifecycle.records import PausedRecord, PausedRecords
 from jupyter_gkews.lifecycle.recovery import LIVES
 
 StartServer = Callable[..., LiveServer]
@@ -152,6 +153,26 @@ def test_nothing_comes_back_if_that_is_not_wanted(start_server: StartServer) -> 
     assert ended(second, pause)["outcome"] == "declined"
     assert second.get("api/kernels") == []
     assert [each["id"] for each in second.get("gkews/checkpoints")["checkpoints"]] == [checkpoint]
+
+
+def test_a_record_that_the_journal_did_not_write_stays(start_server: StartServer) -> None:
+    first = start_server()
+    kernel = checkpointed(first, "n.ipynb")
+    pause = open_pause(first, journalled(kernel))
+    own = PausedRecord(
+        kernel.id, "python3", kernel.status["checkpoint"], "2026-01-01T00:00:00.000Z",
+        notebook=str(first.root / "n.ipynb"), auto_resume=False,
+    )  # fmt: skip
+    first.stop(signal.SIGKILL)
+    records = PausedRecords(first.store)
+    records.write(own)
+    records.close()
+    second = start_server("--GkewsApp.adopt_paused=False")
+    (found,) = second.get("gkews/status")["recovery"]["kernels"]
+    assert found["state"] == "lost" and "it has a record of a paused kernel" in found["why"]
+    ended(second, pause)
+    assert second.get("api/kernels") == []
+    assert PausedRecords(second.store).get(kernel.id) == own
 
 
 @pytest.mark.soak
