@@ -248,8 +248,9 @@ class Requests:
             name = name_of(body)
             if not error.conflict:
                 raise
-            there = self._cluster.find(POLICIES, self.target.namespace, name)
-            if there is None or policy_for(seen.pod or {}, [there]).policy is None:
+            found, _ = self._cluster.list(POLICIES, self.target.namespace)
+            there = [one for one in found if name_of(one) == name]
+            if policy_for(seen.pod or {}, there).policy is None:
                 raise GkewsError(
                     "snapshot_unavailable",
                     f"There is a policy {name} already, and it does not select this pod.",

@@ -6,6 +6,7 @@ restored only if GKE says so and names the snapshot that was wanted.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from ...errors import GkewsError
@@ -22,8 +23,8 @@ from ..workspaces.words import (
     name_of,
 )
 from .attempts import why_not_whole
-from .made_of import differences, made_of
-from .pausing import Pauses, Progress
+from .made_of import differences, made_of, manifest_of
+from .pausing import AGAIN_S, Pauses, Progress
 from .requesting import TRIES, CalledOff
 from .seen import TargetSeen
 from .state import read
@@ -66,7 +67,7 @@ class Resumes(Pauses):
             usable = self._usable(seen, accept_fresh=accept_fresh)
             try:
                 if state.state == "running":
-                    self._replace(seen)
+                    self._replace(seen, usable=usable)
                 elif self.target.bare:
                     self._create(seen, usable=usable)
                 else:
@@ -136,28 +137,71 @@ class Resumes(Pauses):
 
     def _create(self, seen: TargetSeen, *, usable: bool) -> None:
         manifest = seen.kept.manifest() if seen.kept is not None else None
-        if manifest is None or seen.kept is None:
+        if manifest is None:
             raise GkewsError(
                 "snapshot_not_found",
                 f"The manifest of {self.target.text} is not on the trigger any more.",
-                "Create the pod from your own manifest, with the annotation "
-                f"{PS_NAME}: {seen.wanted}",
+                self._by_hand(seen),
             )
-        if usable:
-            named = manifest["metadata"].setdefault("annotations", {})
-            named[PS_NAME] = seen.kept.snapshot_name
-        self._cluster.create(PODS, manifest, self.target.namespace)
+        self._cluster.create(PODS, _named(manifest, seen, usable=usable), self.target.namespace)
 
-    def _replace(self, seen: TargetSeen) -> None:
+    def _by_hand(self, seen: TargetSeen) -> str:
+        named = f", with the annotation {PS_NAME}: {seen.wanted}" if seen.wanted else ""
+        return f"Create the pod from your own manifest{named}."
+
+    def _replace(self, seen: TargetSeen, *, usable: bool) -> None:
         """A pod that started fresh: GKE's agent may not have been on its node yet."""
-        self._cluster.delete(PODS, self.target.namespace, name_of(seen.pod or {}), uid_of(seen.pod))
         uid, bare = uid_of(seen.pod), self.target.bare
-        self.observer.wait(  # else what follows would be told of the old one
+        # before the delete: with the trigger gone, the pod is the only place where it is
+        manifest = (seen.kept.manifest() if seen.kept else None) or manifest_of(seen.pod or {})
+        self._delete_pod(seen)
+        gone = self.observer.wait(  # else what follows would be told of the old one
             lambda now, _: all(uid_of(p) != uid or (deleted(p) and not bare) for p in now.pods),
             120.0,
         )
-        if bare:
-            self._create(self.look(), usable=True)
+        if not bare:
+            return
+        if gone is None:
+            raise GkewsError(
+                "operation_running", "The pod was told to stop and has not gone after 2 min.",
+                self._left_with(seen),
+            )  # fmt: skip
+        self._create_in_its_place(_named(manifest, seen, usable=usable), seen)
+
+    def _delete_pod(self, seen: TargetSeen) -> None:
+        for tried in range(TRIES):
+            try:
+                self._cluster.delete(
+                    PODS, self.target.namespace, name_of(seen.pod or {}), uid_of(seen.pod)
+                )
+                return
+            except ClusterError as error:
+                if error.missing and tried:  # the answer that was lost
+                    return
+                if not error.maybe_done or tried == TRIES - 1:
+                    raise
+
+    def _create_in_its_place(self, manifest: Json, seen: TargetSeen) -> None:
+        """Until it is there: the old one is gone, and only we may have its manifest."""
+        for tried in range(TRIES):
+            try:
+                self._cluster.create(PODS, manifest, self.target.namespace)
+                return
+            except ClusterError as error:
+                if error.conflict:  # made by another, or by us and the answer was lost
+                    return
+                if not error.unreachable or tried == TRIES - 1:
+                    raise GkewsError(
+                        error.explain().reason,
+                        f"The pod was stopped, but could not be made again: {error.message}",
+                        self._left_with(seen),
+                    ) from error
+            time.sleep(AGAIN_S)
+
+    def _left_with(self, seen: TargetSeen) -> str:
+        if seen.kept is not None and seen.kept.manifest() is not None:
+            return "Its snapshot and its manifest are kept: resume it again when it is paused."
+        return self._by_hand(seen)
 
     def abort(self, seconds: float = 30.0) -> CalledOff:
         """Call off a pause; or a resume that waits for a node: nothing of it has begun.
@@ -277,6 +321,13 @@ class Resumes(Pauses):
         if self.target.kind == "ReplicaSet":  # its template makes later pods only
             change["spec"] = {"template": {"metadata": {"annotations": {PS_NAME: None}}}}
         self._cluster.merge(self.target.resource, self.target.namespace, self.target.name, change)
+
+
+def _named(manifest: Json, seen: TargetSeen, *, usable: bool) -> Json:
+    """The pod to create: with the name of the snapshot that was judged, if it is to be used."""
+    if usable:
+        manifest["metadata"].setdefault("annotations", {})[PS_NAME] = seen.wanted
+    return manifest
 
 
 def _reached(now: TargetSeen, version: str) -> bool:
