@@ -470,6 +470,8 @@ export type WorkspaceFace = {
   operation: WorkspaceOperation | null;
   /** Whether the memory is lost by the pause under way; null: not known. */
   stateless: boolean | null;
+  /** Whether the pause that was followed has left no kernel without a checkpoint. */
+  checkpointed: boolean;
   /** After it has come back: what became of the memory. */
   provenance: Provenance | null;
   /** After it has come back without its memory: what became of its kernels. */

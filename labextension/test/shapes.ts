@@ -16,6 +16,7 @@ import type {
   Status,
   Survives,
   Variable,
+  WorkspaceKernel,
   WorkspaceOperation,
   WorkspaceStatus
 } from '../src/tokens';
@@ -125,6 +126,21 @@ export function workspaceOperation(
     kernel: null,
     message: null,
     kernels: [],
+    ...fields
+  };
+}
+
+export function workspaceKernel(
+  fields: Partial<WorkspaceKernel> = {}
+): WorkspaceKernel {
+  return {
+    kernel: 'k-1',
+    path: 'work/demo.ipynb',
+    name: 'Python 3',
+    state: 'written',
+    operation: 'op-1',
+    checkpoint: 'c-1',
+    why_not: null,
     ...fields
   };
 }

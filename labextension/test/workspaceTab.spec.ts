@@ -5,7 +5,13 @@ import { onlyAsUser } from '../src/workspaces/asUser';
 import { WorkspaceTab } from '../src/workspaces/tab';
 import { lostKernels, workspaceHint } from '../src/workspaces/wording';
 import { answer, Cluster, refuse } from './cluster';
-import { trans, until, workspace, workspaceOperation } from './shapes';
+import {
+  trans,
+  until,
+  workspace,
+  workspaceKernel,
+  workspaceOperation
+} from './shapes';
 
 const NO_NODE =
   'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.';
@@ -275,6 +281,32 @@ describe('the workspace in a page', () => {
     cluster.is('Terminating');
     await page.notices('pausing');
   });
+
+  it('does not tell what was foreseen of a pause as what was done by another', async () => {
+    serves({ stateless: false });
+    const page = await openPaused();
+    expect(page.tab.face.stateless).toBeNull();
+    expect(workspaceHint(page.tab.face, true, trans)).not.toContain('snapshot');
+  });
+
+  it.each([
+    [false, true, 'in a snapshot, its checkpoints are on the home volume'],
+    [false, false, 'Its memory is in a snapshot. '],
+    [true, true, 'kernels come back from their checkpoints'],
+    [true, false, 'kernels that have a checkpoint come back from it']
+  ])(
+    'tells what a pause that it followed has kept: stateless %s, all checkpoints %s',
+    async (stateless, all, sentence) => {
+      const why_not = all
+        ? null
+        : { reason: 'not_pausable', message: 'It has none.', hint: '' };
+      const one = workspaceKernel({ why_not });
+      const operation = workspaceOperation({ kernels: [one] });
+      serves({ state: 'pausing', stateless, operation });
+      const page = await openPaused();
+      expect(workspaceHint(page.tab.face, true, trans)).toContain(sentence);
+    }
+  );
 
   it.each([404, 500, 401, 200])(
     'is followed also where the proxy answers %i in place of the pod',

@@ -64,17 +64,21 @@ export function hushConnectionDialogs(
 ): void {
   // Of JupyterLab's own catalogue, so none of ours.
   const theirs = jupyterlab.__.bind(jupyterlab);
-  const lost = theirs('Server Connection Error');
-  const [unsaved] = theirs('File Save Error for %1').split('%1');
+  const titles = [
+    theirs('Server Connection Error'),
+    // It stands for itself, so that the parts around it are known.
+    theirs('File Save Error for %1', '%1')
+  ];
   const hush = () => {
-    const { phase } = tab.face;
-    if (phase === 'none' || phase === 'here' || phase === 'ready') {
+    const { phase, served } = tab.face;
+    // A server that answers may have refused a save for a reason that the user has to see.
+    if (served || phase === 'none' || phase === 'here') {
       return;
     }
     Dialog.tracker.forEach(dialog => {
       // The label begins with the title, which itself is drawn only later.
       const label = dialog.node.ariaLabel ?? '';
-      if (label.startsWith(lost) || label.startsWith(unsaved)) {
+      if (titles.some(title => startsWithTitle(label, title))) {
         dialog.reject();
       }
     });
@@ -83,4 +87,18 @@ export function hushConnectionDialogs(
   Dialog.tracker.widgetAdded.connect(() => void Promise.resolve().then(hush));
   // One that was there before the page knew why.
   tab.changed.connect(hush);
+}
+
+/** Whether it begins with the title, whatever stands there for `%1`, and wherever in the title. */
+function startsWithTitle(label: string, title: string): boolean {
+  const [first, ...others] = title.split('%1');
+  let end = first.length;
+  if (!title.replace('%1', '').trim() || !label.startsWith(first)) {
+    return false;
+  }
+  return others.every(part => {
+    const at = label.indexOf(part, end);
+    end = at + part.length;
+    return at >= 0;
+  });
 }

@@ -71,7 +71,10 @@ export class WorkspaceTab implements IWorkspaceTab {
     const served = this._served !== false;
     const phase = this._phase();
     const ready = phase === 'ready';
-    const operation = served ? (status?.operation ?? null) : null;
+    const pausing = status?.operation ?? null;
+    const operation = served ? pausing : null;
+    // What was foreseen of a pause counts for one that the server has carried out, and for no other.
+    const isFollowed = !!pausing || status?.state === 'pausing';
     return {
       phase,
       since: this._since(phase),
@@ -81,7 +84,8 @@ export class WorkspaceTab implements IWorkspaceTab {
       served,
       canResume: !served && phase === 'paused' && !this._asking,
       operation,
-      stateless: status?.stateless ?? null,
+      stateless: isFollowed ? (status?.stateless ?? null) : null,
+      checkpointed: !!pausing?.kernels.every(({ why_not }) => !why_not),
       provenance: ready ? provenanceOf(model.status, this._before) : null,
       recovery: ready ? recoveryOf(model.status, this._before) : null,
       problem: served ? null : this._problem

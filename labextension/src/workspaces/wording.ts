@@ -161,17 +161,7 @@ export function workspaceHint(
             'This tab may be closed. It can be resumed on the Workspaces page of the cluster.'
           );
     case 'paused':
-      return face.stateless === true
-        ? trans.__(
-            'Its memory was not kept; kernels come back from their checkpoints. What is unsaved in this tab stays here.'
-          )
-        : face.stateless === false
-          ? trans.__(
-              'Its memory is in a snapshot, its checkpoints are on the home volume. What is unsaved in this tab stays here.'
-            )
-          : trans.__(
-              'What became of its memory is told when it is back. What is unsaved in this tab stays here.'
-            );
+      return pausedHint(face, trans);
     case 'waiting':
       return secondsOf(face) > LONG_WAIT
         ? trans.__(
@@ -199,6 +189,33 @@ export function workspaceHint(
     default:
       return '';
   }
+}
+
+function pausedHint(
+  { stateless, checkpointed }: WorkspaceFace,
+  trans: TranslationBundle
+): string {
+  if (stateless === null) {
+    return trans.__(
+      'What became of its memory is told when it is back. What is unsaved in this tab stays here.'
+    );
+  }
+  if (stateless) {
+    return checkpointed
+      ? trans.__(
+          'Its memory was not kept; kernels come back from their checkpoints. What is unsaved in this tab stays here.'
+        )
+      : trans.__(
+          'Its memory was not kept; kernels that have a checkpoint come back from it. What is unsaved in this tab stays here.'
+        );
+  }
+  return checkpointed
+    ? trans.__(
+        'Its memory is in a snapshot, its checkpoints are on the home volume. What is unsaved in this tab stays here.'
+      )
+    : trans.__(
+        'Its memory is in a snapshot. What is unsaved in this tab stays here.'
+      );
 }
 
 function readyHint(
