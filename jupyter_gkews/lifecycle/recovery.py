@@ -85,7 +85,7 @@ _WORDS = {
     "recovering": "being recovered.",
     "waiting": "waiting with a checkpoint, to be resumed.",
     "failed": "could not be recovered; resume again.",
-    "lost": "without anything to recover.",
+    "lost": "not brought back; see each reason.",
 }
 
 
@@ -291,8 +291,7 @@ class Recoveries:
             self._lock = None
 
     def _close(self, found: Recovery) -> None:
-        there = any(one.state != "lost" for one in found.kernels)
-        outcome = "declined" if self._way == "never" else "recovered" if there else "fresh"
+        outcome = "declined" if self._way == "never" else found.provenance
         evidence = {"way": found.way, "kernels": [dict(vars(one)) for one in found.kernels]}
         try:
             self._pauses.close(found.pause, outcome, message=found.sentence(), evidence=evidence)

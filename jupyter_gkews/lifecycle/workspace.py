@@ -104,23 +104,25 @@ class Workspace(SeenWorkspace):
 
         Raises GkewsError: `not_paused`, `not_cancellable`, `no_workspace`, `cluster_unreachable`.
         """
-        run = self._run
-        if run is not None and run.operation.kind == "resume":
-            return run.operation
-        if run is not None and self._is_judged(run):
-            return self._book.cancel(run.operation.id).operation
-        engine = await self._looked()
-        state = await engine.state()
-        if state["state"] != "pausing":
-            raise GkewsError(
-                "not_paused",
-                f"No pause of the workspace is under way: {state['message']}",
-                "A paused workspace is resumed from outside: by its page, the dashboard or "
-                "`jupyter gkews workspace resume`.",
-            )
-        if self._run is not None:  # begun while we looked
-            return await self.resume()
-        return self._begin_abort(engine)
+        while True:
+            if self._judged is not None and not self._judged.done():
+                await asyncio.wait((self._judged,))
+            run = self._run
+            if run is not None and run.operation.kind == "resume":
+                return run.operation
+            if run is not None and self._is_judged(run):
+                return self._book.cancel(run.operation.id).operation
+            engine = await self._looked()
+            state = await engine.state()
+            if state["state"] != "pausing":
+                raise GkewsError(
+                    "not_paused",
+                    f"No pause of the workspace is under way: {state['message']}",
+                    "A paused workspace is resumed from outside: by its page, the dashboard or "
+                    "`jupyter gkews workspace resume`.",
+                )
+            if self._run is None:  # else one was begun while we looked
+                return self._begin_abort(engine)
 
     def _begin_abort(self, engine: WorkspaceEngine) -> Operation:
         """A pause that others have asked for."""

@@ -91,7 +91,9 @@ def test_kernels_wait_under_their_ids_and_a_cell_recovers_one(start_server: Star
         ("bare.ipynb", "lost", "A cell was running."),
     }
     closed = ended(second, pause)
-    assert closed["outcome"] == "recovered" and closed["evidence"]["way"] == "ask"
+    # nothing was loaded yet
+    assert closed["outcome"] == "fresh" and closed["evidence"]["way"] == "ask"
+    assert "1 kernel: not brought back; see each reason." in closed["message"]
     # the open page asks for the kernel that it had
     again = second.kernel_of("one.ipynb")
     assert again.id == one.id and again.status["state"] == "paused"
