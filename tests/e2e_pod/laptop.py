@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class Laptop:
 
     def __init__(self, stand_in: StandIn, folder: Path, workspace: str = "ws") -> None:
         folder.mkdir()
+        self.check = stand_in.platform.check
         self.place = f"{stand_in.namespace}/{workspace}"
         token = stand_in.admin.account(stand_in.namespace, "laptop")
         bind(stand_in.admin, stand_in.namespace, "laptop")
@@ -48,9 +50,17 @@ class Laptop:
         return begun
 
     def end(self, begun: subprocess.Popen[str], seconds: float = 240.0) -> Ended:
-        out, said = begun.communicate(timeout=seconds)
-        self._running.remove(begun)
-        return Ended(begun.returncode, out, said)
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                out, said = begun.communicate(timeout=1)
+            except subprocess.TimeoutExpired:
+                self.check()
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                self._running.remove(begun)
+                return Ended(begun.returncode, out, said)
 
     def run(self, action: str, *options: str) -> Ended:
         """A command from its begin to its end."""

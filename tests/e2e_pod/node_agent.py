@@ -36,6 +36,8 @@ ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 #: Of the container, and of the API server inside.
 PORT = 8888
 API_PORT = 6443
+#: A sandbox that has not come up by then does not.
+BRING_UP_S = 120.0
 
 
 class PodSandbox(ServerSandbox):
@@ -58,6 +60,8 @@ class Run:
     fallback: str = ""
     """Why its snapshot could not be restored."""
     restarts: int = 0
+    killed: bool = False
+    """Its end was asked for with `kill`; any other is a fault."""
     told: bool = False
     """The event about the restore has been written."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -236,6 +240,13 @@ class NodeAgent(Nodes):
             part.replace(folder / name)
 
     async def _bring_up(self, run: Run, snapshot: str) -> None:
+        try:
+            await asyncio.wait_for(self._start_or_restore(run, snapshot), BRING_UP_S)
+        except asyncio.TimeoutError:
+            name = run.pod["metadata"]["name"]
+            raise RuntimeError(f"pod {name} is not up after {BRING_UP_S:.0f} s") from None
+
+    async def _start_or_restore(self, run: Run, snapshot: str) -> None:
         await asyncio.to_thread(self._mount_account, run.pod)
         image = self._images.find(snapshot, run.pod) if snapshot else None
         if image is not None:
@@ -248,15 +259,18 @@ class NodeAgent(Nodes):
         if not run.restored or run.restarts:
             await run.sandbox.start()
         if run.state == "starting":
-            run.state = "running"
+            run.state, run.killed = "running", False
             self._begin_here(run, self._watch(run))
 
     async def _watch(self, run: Run) -> None:
-        """An ended server is started again in the same pod, as restartPolicy Always does."""
+        """A killed server is started again in the same pod, as restartPolicy Always does."""
         await run.sandbox.wait()
         if run.state == "running":
-            run.state = "crashed"
+            run.state = "crashed" if run.killed else "ended"
             await run.sandbox.stop()
+            if not run.killed:
+                name = run.pod["metadata"]["name"]
+                raise RuntimeError(f"the server of pod {name} ended by itself")
 
     async def _end(self, run: Run) -> None:
         tasks = run.tasks - {asyncio.current_task()}
@@ -299,7 +313,10 @@ class NodeAgent(Nodes):
         """End the sandbox at once, as a lack of memory would."""
         for run in list(self._runs.values()):
             if run.pod["metadata"]["labels"][WORKSPACE_LABEL] == workspace:
-                for pid in run.sandbox.pids() if run.state == "running" else ():
+                if run.state != "running":
+                    continue
+                run.killed = True
+                for pid in run.sandbox.pids():
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
 
@@ -312,8 +329,13 @@ class NodeAgent(Nodes):
 
     def stop(self) -> None:
         super().stop()
-        for run in self._runs.values():
-            self._loop.run(self._end(run))
+        self._loop.run(self._end_all())
+
+    async def _end_all(self) -> None:
+        ends = [self._end(run) for run in self._runs.values()]
+        for failed in await asyncio.gather(*ends, return_exceptions=True):
+            if failed is not None:
+                raise failed
 
     # -- tasks -----------------------------------------------------------------------------------
 

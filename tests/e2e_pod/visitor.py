@@ -35,6 +35,7 @@ class Visitor(LiveServer):
     """The server of a workspace, as its user has it: everything of LiveServer but its process."""
 
     def __init__(self, stand_in: StandIn, workspace: str = "ws", user: str = USER) -> None:
+        self.check = stand_in.platform.check
         self.place = f"{stand_in.namespace}/{workspace}"
         self.root = stand_in.home(workspace)
         self.log = stand_in.folder / "pods"
@@ -64,10 +65,12 @@ class Visitor(LiveServer):
 
     def wait_until_served(self, seconds: float = 240.0) -> None:
         """The pod is ready and its server answers; then as a page that was opened."""
-        wait_until(
-            lambda: self.client.get("api/status").status_code == 200,
-            f"{self.place} answers, see {self.log}", seconds,
-        )  # fmt: skip
+
+        def served() -> bool:
+            self.check()
+            return self.client.get("api/status").status_code == 200
+
+        wait_until(served, f"{self.place} answers, see {self.log}", seconds)
         # a page brings the cookie against forged requests, and its scripts send it back
         self.client.get("login", follow_redirects=True)
         self.client.headers["X-XSRFToken"] = self.client.cookies.get("_xsrf", "")
@@ -89,6 +92,7 @@ class Visitor(LiveServer):
         """Until the dashboard shows this state."""
 
         def there() -> Json | None:
+            self.check()
             found = self.listed()
             return found if found["state"] == state else None
 

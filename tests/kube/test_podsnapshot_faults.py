@@ -49,7 +49,7 @@ def test_a_lost_answer_to_the_request_begins_one_snapshot_all_the_same(
 @pytest.mark.parametrize("fault", LOST)
 @pytest.mark.parametrize(
     ("kind", "method", "path"),
-    [("StatefulSet", "PATCH", "/statefulsets/lab"), ("Pod", "DELETE", "/pods/lab")],
+    [("StatefulSet", "PATCH", "/statefulsets/lab$"), ("Pod", "DELETE", "/pods/lab$")],
 )
 def test_a_lost_answer_to_the_stop_stops_it_once(
     kind: str, method: str, path: str, fault: str, follow: Follow, self_managed: SelfManaged,
@@ -67,7 +67,7 @@ def test_a_lost_answer_to_the_stop_stops_it_once(
 @pytest.mark.parametrize("fault", LOST)
 @pytest.mark.parametrize(
     ("kind", "method", "path"),
-    [("Deployment", "PATCH", "/deployments/lab"), ("Pod", "POST", "/pods$")],
+    [("Deployment", "PATCH", "/deployments/lab$"), ("Pod", "POST", "/pods$")],
 )
 def test_a_lost_answer_to_the_resume_starts_one_pod(
     kind: str, method: str, path: str, fault: str, follow: Follow, self_managed: SelfManaged,
@@ -89,7 +89,7 @@ def test_others_who_write_to_the_deployment_do_not_stop_a_pause(
     self_managed.create("Deployment")
     pauses = follow()
     conflict = fake.faults.refuse(
-        409, "Conflict", "the object has been modified", method="PATCH", path="/deployments/lab",
+        409, "Conflict", "the object has been modified", method="PATCH", path="/deployments/lab$",
         times=3,
     )  # fmt: skip
     assert pauses.wait_paused(pauses.request(), 20).state == "paused"

@@ -11,8 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from ..admin import Admin, Answered
+
+Some = TypeVar("Some", bound="Actors")
 
 
 class Actor:
@@ -104,10 +107,39 @@ class Actor:
                 self.again(0.05)
             except (OSError, http.client.HTTPException):
                 self.again(0.1)
+            except Exception as error:  # the thread goes on: it is told where all look
+                self._note(error)
 
-    def _note(self, answered: Answered) -> None:
+    def _note(self, error: Exception) -> None:
         if not self._ended.is_set():
-            self.faults.append(f"{type(self).__name__}: {answered}")
+            kind = "" if isinstance(error, Answered) else f"{type(error).__name__}: "
+            self.faults.append(f"{type(self).__name__}: {kind}{error}")
+
+
+class Actors:
+    """Those of one namespace, who are started and ended together."""
+
+    _actors: tuple[Actor, ...] = ()
+
+    def start(self: Some) -> Some:
+        for actor in self._actors:
+            actor.start()
+        return self
+
+    def stop(self) -> None:
+        for actor in self._actors:
+            actor.stop()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what went wrong in one of them: nothing that is waited for would come."""
+        faults = [fault for actor in self._actors for fault in actor.faults]
+        assert not faults, faults[0]
+
+    def poke(self) -> None:
+        """After knobs were turned."""
+        for actor in self._actors:
+            actor.poke()
 
 
 def _cut(connection: http.client.HTTPSConnection) -> None:

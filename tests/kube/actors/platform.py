@@ -8,13 +8,14 @@ from ..admin import KUBEFLOW, Admin
 from ..fake.registry import Admission
 from .addon import ENABLED, Addon
 from .controller import Controller
+from .following import Actors
 from .gke import PodSnapshots
 from .nodes import Nodes
 
 Json = dict[str, Any]
 
 
-class Platform:
+class Platform(Actors):
     """On a fake server the addon's webhook is asked in this process: pass `addon.admit`'s hook to
     its registry (`hook`)."""
 
@@ -37,22 +38,6 @@ class Platform:
         return self.addon.admit(
             asked.operation, asked.resource, asked.subresource, asked.old, asked.new
         )
-
-    def start(self) -> Platform:
-        for actor in self._actors:
-            actor.start()
-        return self
-
-    def stop(self) -> None:
-        for actor in self._actors:
-            actor.stop()
-        faults = [fault for actor in self._actors for fault in actor.faults]
-        assert not faults, faults[0]
-
-    def poke(self) -> None:
-        """After knobs were turned."""
-        for actor in self._actors:
-            actor.poke()
 
     def create(self, name: str = "ws", enabled: bool = True, **annotations: str) -> Json:
         """A workspace; its pod comes by itself."""

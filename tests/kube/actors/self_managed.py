@@ -6,6 +6,7 @@ from typing import Any
 
 from ..admin import SNAPSHOT, Admin, Answered
 from .controller import PODS
+from .following import Actors
 from .gke import PodSnapshots
 from .makers import DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, Makers
 from .nodes import Nodes
@@ -16,7 +17,7 @@ PLACES = {"Deployment": DEPLOYMENTS, "ReplicaSet": REPLICA_SETS, "StatefulSet": 
           "Pod": PODS}  # fmt: skip
 
 
-class SelfManaged:
+class SelfManaged(Actors):
     """GKE Pod Snapshots and the controllers of Kubernetes, no addon."""
 
     def __init__(self, admin: Admin, namespace: str) -> None:
@@ -38,20 +39,7 @@ class SelfManaged:
                                         "apiVersion": "podsnapshot.gke.io/v1"})  # fmt: skip
         except Answered as answered:  # another namespace has made it
             assert answered.code == 409
-        for actor in self._actors:
-            actor.start()
-        return self
-
-    def stop(self) -> None:
-        for actor in self._actors:
-            actor.stop()
-        faults = [fault for actor in self._actors for fault in actor.faults]
-        assert not faults, faults[0]
-
-    def poke(self) -> None:
-        """After knobs were turned."""
-        for actor in self._actors:
-            actor.poke()
+        return super().start()
 
     def path(self, kind: str) -> str:
         return self.makers.path(PLACES.get(kind) or f"{SNAPSHOT} {kind}")
