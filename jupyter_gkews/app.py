@@ -23,6 +23,8 @@ from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
 from . import freezable_server
 from .engines.registry import engines_of, workspace_engine
+from .engines.restore_signs import Place
+from .engines.workspaces.connection import ACCOUNT
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
@@ -215,9 +217,10 @@ class GkewsApp(ExtensionApp):
         `never` anywhere.""",
     ).tag(config=True)
     service_account_dir = Unicode(
-        "/var/run/secrets/kubernetes.io/serviceaccount",
+        str(ACCOUNT),
         help="""Where the service account of the pod is mounted, in a server that lives in a GKE or
-        Kubeflow workspace. Looked at when the workspace is first asked for.""",
+        Kubeflow workspace. Looked at when the workspace is first asked for, and for the
+        signs of a restore.""",
     ).tag(config=True)
     workspace_timeout = Float(
         None,
@@ -333,9 +336,7 @@ class GkewsApp(ExtensionApp):
     def _be_freezable(self, launch: LaunchSettings, context: Context) -> None:
         """Where the whole server may be frozen with its kernels: what a snapshot can save, what
         happens after a restore, and answers for whoever runs a sandbox of ours."""
-        from .engines.restore_signs import Place
-
-        place = Place()
+        place = Place(account=Path(self.service_account_dir))
         server: Any = self.serverapp
         prepared = freezable_server.shall_be(self.prepare_for_snapshots, place)
         if prepared:

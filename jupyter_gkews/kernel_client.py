@@ -324,9 +324,30 @@ class KernelClient:
 
     async def resumed(self, told: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
         """Let the user's on_resume functions run, before any cell that comes later; what became of
-        each. Raises kernel_unreachable if they (or a cell) still run after `timeout_s` (s)."""
+        each. Raises kernel_unreachable if they (or a cell) still run after `timeout_s` (s), and
+        kernel_died."""
         content = {"action": ACTION_RESUMED, **told}
-        return list((await self._request("shell", content, timeout_s)).get("hooks") or [])
+        try:
+            reply = await self._request("shell", content, timeout_s)
+        except GkewsError as error:
+            if error.reason == "kernel_died":
+                raise self._ended_by_functions(error.hint) from error
+            raise
+        return list(reply.get("hooks") or [])
+
+    def _ended_by_functions(self, hint: str) -> GkewsError:
+        if self._provisioner.phase == "resuming":
+            hint = (
+                "The kernel stays paused, and what it was resumed from is kept; but each resume "
+                "runs that function again. Put right what makes it end the kernel, or restore a "
+                "checkpoint from before it was registered."
+            )
+        return GkewsError(
+            "kernel_died",
+            "A function registered with on_resume ended the kernel, or it died while they ran"
+            f"{how_it_ended(self._provisioner.exit_status)}.",
+            hint,
+        )
 
     async def cancel(self, operation: str) -> None:
         """Ask the kernel to give up the checkpoint of `operation`; it then ends with cancelled."""

@@ -6,13 +6,13 @@ Imports no engine before: a server without sandboxed kernels starts without them
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import GkewsError
 from .base import SnapshotEngine, WorkspaceEngine
+from .workspaces.connection import InPod
 
 Factory = Callable[[], SnapshotEngine]
 
@@ -91,7 +91,8 @@ def workspace_engine(
 
     Raises GkewsError (`no_workspace`) in a pod whose Python has no `kubernetes`.
     """
-    if not os.environ.get("KUBERNETES_SERVICE_HOST") or not (account / "token").is_file():
+    pod = InPod(account)
+    if pod.why_not() is not None:
         return None
     if importlib.util.find_spec("kubernetes") is None:
         raise GkewsError(
@@ -100,7 +101,6 @@ def workspace_engine(
             "is not installed here.",
             "pip install 'jupyter-gkews[gke]' brings it. Kernels can be paused one by one.",
         )
-    from .workspaces.connection import InPod
     from .workspaces.engine import WorkspacesEngine
     from .workspaces.preflight import Facts
 
@@ -108,4 +108,4 @@ def workspace_engine(
         held = memory()
         return Facts(vram=held.vram or None, resident=held.ram)  # 0 also where it is not told
 
-    return WorkspacesEngine(base_url, InPod(account), facts, timeout_s)
+    return WorkspacesEngine(base_url, pod, facts, timeout_s)

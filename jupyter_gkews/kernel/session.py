@@ -58,8 +58,10 @@ if TYPE_CHECKING:
     from .checkpoint.writing import Placed
 
 #: Seconds that a kernel holds at most: a server that has neither stopped nor released it by then
-#: never will, and the user's kernel must not hang for it.
-HOLD_LIMIT_S = 600.0
+#: never will, and the user's kernel must not hang for it. A pause of the workspace holds longest:
+#: while the other kernels write their checkpoints, and then up to 20 minutes for the snapshot of
+#: the pod (engines/workspaces/pausing.py). A cell that ran meanwhile would be in no checkpoint.
+HOLD_LIMIT_S = 3600.0
 #: Seconds between two writes of progress.json.
 PROGRESS_INTERVAL_S = 0.2
 #: Seconds that a kernel whose restore failed waits for the server to end it.

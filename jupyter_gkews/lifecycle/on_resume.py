@@ -1,5 +1,6 @@
 """Tells a kernel that it was resumed, so that the functions run that the user registered with
-on_resume; and says which of them failed. What they do or raise never fails a resume.
+on_resume; and says which of them failed. What they raise never fails a resume; one that ends the
+kernel does.
 """
 
 from __future__ import annotations

@@ -157,7 +157,10 @@ def test_one_that_ends_the_kernel_leaves_it_paused_with_its_checkpoint(server: L
         "import os\nfrom jupyter_gkews import on_resume\non_resume(lambda: os._exit(3))\nx = 1"
     )
     kernel.do("pause")
-    assert kernel.fail("resume")["reason"] == "kernel_died"
+    error = kernel.fail("resume")
+    assert error["reason"] == "kernel_died" and "exit status 3" in error["message"]
+    assert "A function registered with on_resume ended the kernel" in error["message"]
+    assert "resume again" not in error["hint"]
     assert kernel.status["state"] == "paused" and kernel.status["checkpoint"]
 
 

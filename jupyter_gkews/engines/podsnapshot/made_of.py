@@ -11,6 +11,7 @@ import copy
 import json
 from typing import Any
 
+from ..workspaces.connection import ACCOUNT
 from ..workspaces.seen import PS_NAME
 from ..workspaces.words import (
     ACCELERATOR_LABEL,
@@ -31,8 +32,6 @@ _MACHINE = {
     COMPUTE_CLASS_LABEL: "class of machines",
     ACCELERATOR_LABEL: "GPU",
 }
-#: Where Kubernetes mounts a token of its own into every container.
-_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def made_of(pod: Json) -> Json:
@@ -108,7 +107,7 @@ def manifest_of(pod: Json) -> Json:
         str(mount.get("name"))
         for one in _containers(spec)
         for mount in one.get("volumeMounts") or []
-        if mount.get("mountPath") == _ACCOUNT
+        if mount.get("mountPath") == str(ACCOUNT)
     }
     added = {
         str(one.get("name"))
