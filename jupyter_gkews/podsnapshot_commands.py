@@ -194,17 +194,21 @@ def abort(options: argparse.Namespace, among: list[Server]) -> None:
 
 
 def wait(options: argparse.Namespace, among: list[Server]) -> None:
-    """Wait for a state; changes nothing."""
+    """Wait for a state. After a restore, what the pause has noted is taken away."""
     del among
     with _found(options) as resumes:
         from .engines.workspaces.pausing import Teller
 
-        resumes.observer.wait_until_seen(30)
+        trouble = None if resumes.observer.wait_until_seen(30) else resumes.observer.trouble
+        if trouble is not None:
+            raise trouble.explain()
         told = Teller(_telling(options))
 
         def enough(_seen: object, state: WorkspaceState) -> bool:
             told(state)
-            return state.state == str(options.wanted) or state.reason == "no_workspace"
+            return state.state == str(options.wanted) or state.reason in (
+                "no_workspace", "forbidden",
+            )  # fmt: skip
 
         seconds = RESUME_S if options.timeout is None else options.timeout
         state = resumes.observer.wait(enough, seconds)
@@ -215,6 +219,8 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
                 f"It is not {options.wanted} yet: {state.message}",
                 state.hint or "Nothing was changed.",
             )
+        if state.provenance == "restored" and state.reason is None:
+            resumes.tidy()
         _print_end(options, state, resumes.target, how="waited")
 
 

@@ -132,6 +132,11 @@ class Attempt:
         return self.failure is None and not self.whole
 
     @property
+    def gone(self) -> bool:
+        """GKE names a snapshot, and it is not among those that were given."""
+        return self.complete and bool(self.snapshot_name) and self.snapshot is None
+
+    @property
     def taken_at(self) -> datetime | None:
         """When the memory was copied: what the pod did after that is not in the snapshot."""
         made = condition_of(self.snapshot or {}, "Checkpoint")

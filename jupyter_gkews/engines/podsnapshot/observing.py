@@ -88,11 +88,16 @@ class TargetObserver:
         """The state as it is known now."""
         return read(self.seen(), sign=self.sign)
 
-    def wait_until_seen(self, seconds: float) -> bool:
-        """Whether everything that is followed has been read once."""
+    @property
+    def all_seen(self) -> bool:
+        """Everything that is followed has been read once, or may not be read."""
         with self._changed:
-            needed = set(self._watches) - {EVENTS}
-            return self._changed.wait_for(lambda: needed <= self._listed, seconds)
+            return set(self._watches) - {EVENTS} <= self._listed
+
+    def wait_until_seen(self, seconds: float) -> bool:
+        """Whether `all_seen`, after so long at most."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.all_seen, seconds)
 
     def wait(
         self, enough: Callable[[TargetSeen, WorkspaceState], bool], seconds: float
@@ -181,11 +186,12 @@ class TargetObserver:
 
     def _troubled(self, resource: Resource, error: ClusterError | None) -> None:
         names = {SNAPSHOTS: "snapshots", TRIGGERS: "triggers", EVENTS: "events", PODS: "pods"}
+        name = names.get(resource, "see")
         with self._changed:
             if error is None:
-                self._hidden.discard(names.get(resource, ""))
+                self._hidden.discard(name)
             elif error.forbidden or error.missing:
-                self._hidden.add(names.get(resource, "see"))
+                self._hidden.add(name)
                 self._listed.add(resource)  # it will not come: nobody need wait for it
             self._version += 1
             self._changed.notify_all()

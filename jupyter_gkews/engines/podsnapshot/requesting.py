@@ -199,7 +199,7 @@ class Requests:
             raise GkewsError("operation_running", state.message, "Nothing was asked for.")
         mine = seen.attempt
         for one in self._of_pod(seen):
-            if not one.running or (mine is not None and one.name == mine.name):
+            if not self._runs(one, seen) or (mine is not None and one.name == mine.name):
                 continue
             raise GkewsError(
                 "operation_running",
@@ -207,12 +207,17 @@ class Requests:
                 "Nothing was asked for. Wait for its end; if it hangs, whoever made it can delete "
                 f"it: kubectl delete {TRIGGERS} {one.name} -n {self.target.namespace}",
             )
-        if mine is not None and (mine.running or mine.request == mark):
+        if mine is not None and (self._runs(mine, seen) or mine.request == mark):
             if deleted(mine.trigger):
                 raise self._blocked(mine)
             how = "begun" if mine.request == mark else "joined"
             return Requested(how, mine.name, mine.pod_uid)
         return None
+
+    def _runs(self, one: Attempt, seen: TargetSeen) -> bool:
+        """It may still come to a snapshot. That of one that is `gone` was deleted: `look` reads the
+        snapshots after the triggers."""
+        return one.running and not (one.gone and "snapshots" not in seen.hidden)
 
     def _of_pod(self, seen: TargetSeen) -> list[Attempt]:
         """What anybody has asked for about this very pod."""
@@ -261,7 +266,10 @@ class Requests:
     def _refuse_blocked(self, seen: TargetSeen, error: ClusterError) -> None:
         """The name is taken: by another request, or by one that is being deleted for ever."""
         name = next_name(self.target, seen.pod or {}, seen.attempts)
-        there = self._cluster.find(TRIGGERS, self.target.namespace, name)
+        try:
+            there = self._cluster.find(TRIGGERS, self.target.namespace, name)
+        except ClusterError as lost:
+            raise lost.explain() from lost
         if there is not None and deleted(there):
             raise self._blocked(Attempt(there)) from error
 
@@ -303,14 +311,20 @@ class Requests:
     def _after_abort(self, called_off: Attempt, seconds: float) -> str:
         uid, end = uid_of(called_off.trigger), time.monotonic() + seconds
         while time.monotonic() < end:
-            there = self._cluster.find(TRIGGERS, self.target.namespace, called_off.name)
+            try:
+                there = self._cluster.find(TRIGGERS, self.target.namespace, called_off.name)
+            except ClusterError:
+                return (
+                    "The pause was called off; whether the cluster let go of the request is not "
+                    "known. " + self.how_the_pod_is(called_off.pod_uid)
+                )
             if there is None or uid_of(there) != uid:
                 break
-            if not self.observer.wait(
+            self.observer.wait(
                 lambda seen, _: all(uid_of(one.trigger) != uid for one in seen.attempts),
                 min(5.0, max(0.0, end - time.monotonic())),
-            ):
-                continue
+            )
+            time.sleep(0.2)  # the watch may be ahead of what is read, or not see it at all
         else:
             return (
                 "The pause was called off, but the cluster has not let go of the request yet. "

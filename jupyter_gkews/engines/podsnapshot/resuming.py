@@ -248,9 +248,13 @@ class Resumes(Pauses):
         # the watches may not know of the request yet
         seen = self._look_when_it_answers("The pod was asked for", seconds)
         begun = version_of(seen.owner)
+        came = False
 
         def over(now: TargetSeen, state: WorkspaceState) -> bool:
-            if not (_reached(now, begun) if begun else now.pods):
+            nonlocal came
+            gone = not self.target.bare and now.owner is None and self.observer.all_seen
+            came = came or bool(_reached(now, begun) if begun else now.pods) or gone
+            if not came:
                 return False
             told(state)
             return state.state != "resuming" and (state.state != "running" or now.pod_ready)
@@ -259,6 +263,11 @@ class Resumes(Pauses):
         if state is None:
             now = self._look_when_it_answers("The pod was asked for", 0.0)
             state = read(now, sign=self.observer.sign)
+        if state.reason in ("no_workspace", "forbidden"):
+            raise GkewsError(
+                state.reason, f"The pod was asked for, and is not seen any more: {state.message}",
+                state.hint or "Its snapshot was not deleted from here.",
+            )  # fmt: skip
         if state.state in ("resuming", "unknown") or state.reason == "restore_failed":
             raise GkewsError(
                 state.reason or "restore_failed",
@@ -270,7 +279,7 @@ class Resumes(Pauses):
                 "cancelled", f"Somebody paused it again: {state.message}", "Nothing was lost."
             )
         if state.provenance == "restored" and state.reason is None:
-            self._tidy()
+            self.tidy()
             return state
         state = self._with_machines(state)
         if state.provenance == "fresh" and not accept_fresh:
@@ -296,8 +305,9 @@ class Resumes(Pauses):
             return replace(state, message=f"{state.message} {moved}")
         return state
 
-    def _tidy(self) -> None:
-        """After a restore: requests that are of no more use. What cannot be done stays undone."""
+    def tidy(self) -> None:
+        """After a restore: what the pause has noted, and requests that are of no more use. What
+        cannot be done stays undone."""
         for _ in range(TRIES):
             try:
                 self._tidy_now(self.look())
@@ -309,11 +319,18 @@ class Resumes(Pauses):
                 return
 
     def _tidy_now(self, seen: TargetSeen) -> None:
+        if not self.target.bare and seen.owner is not None:
+            self._forget_the_pause(seen)
         for one in seen.attempts:
-            if not one.running and one.pod_uid != uid_of(seen.pod):
+            if one.running or one.pod_uid == uid_of(seen.pod):
+                continue
+            try:
                 self._cluster.delete(TRIGGERS, self.target.namespace, one.name, uid_of(one.trigger))
-        if self.target.bare:
-            return
+            except ClusterError as error:
+                if not (error.forbidden or error.missing):
+                    raise
+
+    def _forget_the_pause(self, seen: TargetSeen) -> None:
         change: Json = {
             "metadata": {"resourceVersion": version_of(seen.owner),
                          "annotations": dict.fromkeys(PAUSED)},

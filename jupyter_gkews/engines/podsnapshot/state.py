@@ -35,8 +35,12 @@ def read(seen: TargetSeen, now: datetime | None = None, sign: timedelta = SIGN) 
     was restored."""
     now = now or datetime.now(timezone.utc)
     if not seen.target.bare and seen.owner is None:
+        if "see" in seen.hidden:
+            return _may_not_be_read(seen.target.text)
         message = f"There is no {seen.target.text}."
         return WorkspaceState("unknown", message, reason="no_workspace")
+    if seen.pod is None and "pods" in seen.hidden and (seen.target.bare or seen.replicas):
+        return _may_not_be_read(f"The pod of {seen.target.text}")
     if seen.replicas == 0:
         return _scaled_down(seen, now)
     if seen.pod is None:
@@ -60,6 +64,10 @@ def read(seen: TargetSeen, now: datetime | None = None, sign: timedelta = SIGN) 
         return _made(seen, "pausing", f"{words}{so_far}.", since, phase="snapshotting",
                      hint="The pod goes on until the snapshot is whole.")  # fmt: skip
     return _up(seen, now, sign)
+
+
+def _may_not_be_read(what: str) -> WorkspaceState:
+    return WorkspaceState("unknown", f"{what} may not be read.", reason="forbidden")
 
 
 def _made(
