@@ -476,8 +476,10 @@ export type WorkspaceFace = {
   provenance: Provenance | null;
   /** After it has come back without its memory: what became of its kernels. */
   recovery: Recovery | null;
-  /** Why the backend cannot be asked, or has refused. */
+  /** Why the backend cannot be asked. */
   problem: GkewsProblem | null;
+  /** Whether that is for want of a session, so that the user has to sign in again. */
+  signedOut: boolean;
 };
 
 /** The workspace in this page: what is so, and what can be asked for. */
@@ -510,7 +512,10 @@ export interface IWorkspaceTab extends IDisposable {
    */
   pauseAsUser(): Promise<boolean>;
   cancel(): Promise<void>;
-  /** Ask for the start if it is paused, once; who comes too late only sees. Never rejects. */
+  /**
+   * Ask for the start if it is paused, once; who comes too late only sees. Rejects with a
+   * `GkewsError` if the backend refuses or cannot be asked.
+   */
   resume(): Promise<void>;
   /** The user has seen that it is back. */
   dismiss(): void;

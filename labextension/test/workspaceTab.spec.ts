@@ -234,10 +234,11 @@ describe('the workspace in a page', () => {
       }
       return method === 'POST';
     };
-    const said: (string | undefined)[] = [];
-    page.tab.changed.connect(() => said.push(page.tab.face.problem?.reason));
-    await page.tab.resume();
-    expect(said).toContain('forbidden');
+    await expect(page.tab.resume()).rejects.toMatchObject({
+      reason: 'forbidden',
+      message:
+        'You may not do this with the workspace, says the Workspaces backend.'
+    });
     cluster.instead = null;
     await until(page.tab, () => page.tab.face.canResume);
     await page.tab.resume();
@@ -254,7 +255,7 @@ describe('the workspace in a page', () => {
     };
     await page.model.refresh();
     await until(page.tab, () => page.tab.face.problem?.reason === 'forbidden');
-    expect(page.tab.face.canResume).toBe(false);
+    expect(page.tab.face).toMatchObject({ canResume: false, signedOut: true });
     cluster.instead = null;
     await page.phase('paused');
     expect(page.tab.face.problem).toBeNull();
@@ -271,8 +272,20 @@ describe('the workspace in a page', () => {
       () => page.tab.face.problem?.reason === 'cluster_unreachable'
     );
     expect(page.tab.face.phase).toBe('paused');
-    await page.tab.resume();
+    await expect(page.tab.resume()).rejects.toMatchObject({
+      reason: 'cluster_unreachable'
+    });
     expect(cluster.orders).toHaveLength(0);
+  });
+
+  it('does not take a refusal for the end of the session', async () => {
+    const page = await openPaused();
+    cluster.instead = response => {
+      refuse(response, 403, 'you are not authorized');
+      return true;
+    };
+    await until(page.tab, () => page.tab.face.problem?.reason === 'forbidden');
+    expect(page.tab.face).toMatchObject({ canResume: true, signedOut: false });
   });
 
   it('tells of a pause that the dashboard has begun', async () => {

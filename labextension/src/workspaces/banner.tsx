@@ -53,7 +53,6 @@ export class WorkspaceBanner extends ReactWidget {
     const { operation } = face;
     const hint = workspaceHint(face, tab.hasBackend, trans);
     const lost = lostKernels(face);
-    const signedOut = face.problem?.reason === 'forbidden';
     return (
       <section
         className={`jp-gkews-Banner-card jp-gkews-mod-${tone}`}
@@ -99,7 +98,7 @@ export class WorkspaceBanner extends ReactWidget {
           </span>
         </div>
         <div className="jp-gkews-Banner-actions">
-          {face.phase === 'paused' && tab.hasBackend && !signedOut && (
+          {face.phase === 'paused' && tab.hasBackend && !face.signedOut && (
             <button
               type="button"
               className="jp-gkews-Button jp-gkews-mod-primary"

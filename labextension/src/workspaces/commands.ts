@@ -90,7 +90,7 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
     isVisible: () => tab.face.phase !== 'none',
     isEnabled: () => tab.face.canResume,
     describedBy: { args: { type: 'object', properties: {} } },
-    execute: () => tab.resume()
+    execute: () => tab.resume().catch((error: unknown) => showProblem(error))
   });
 
   tab.failed.connect((_, operation) => {

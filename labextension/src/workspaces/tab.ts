@@ -11,7 +11,6 @@ import { Signal } from '@lumino/signaling';
 import type { GkewsApi } from '../api';
 import { toProblem } from '../api';
 import type {
-  GkewsProblem,
   IGkewsModel,
   IWorkspaceTab,
   WorkspaceFace,
@@ -22,7 +21,7 @@ import type {
 import type { AwayPhase, Episode } from './away';
 import { awayPhase, shortened } from './away';
 import type { Listed } from './backend';
-import { WorkspacesBackend } from './backend';
+import { isSignedOut, WorkspacesBackend } from './backend';
 import type { Pace } from './pace';
 import { PACE } from './pace';
 import { placeOf } from './place';
@@ -88,7 +87,8 @@ export class WorkspaceTab implements IWorkspaceTab {
       checkpointed: !!pausing?.kernels.every(({ why_not }) => !why_not),
       provenance: ready ? provenanceOf(model.status, this._before) : null,
       recovery: ready ? recoveryOf(model.status, this._before) : null,
-      problem: served ? null : this._problem
+      problem: served || !this._error ? null : toProblem(this._error),
+      signedOut: !served && isSignedOut(this._error)
     };
   }
 
@@ -176,21 +176,17 @@ export class WorkspaceTab implements IWorkspaceTab {
     if (!backend || this._served !== false) {
       return;
     }
-    try {
-      // Another tab or the dashboard may have been first: look right before, ask once.
-      this._take(await backend.read());
-      if (this._phase() !== 'paused') {
-        return;
-      }
-      // A conflict says that somebody was first, between the look and this.
-      await backend.setPaused(false);
-      this._askedAt = Date.now();
-      this._episode.starting = true;
-      this._problem = null;
-    } catch (error) {
-      // Whether a request without an answer came through is seen by the next look.
-      this._problem = toProblem(error);
+    // Another tab or the dashboard may have been first: look right before, ask once.
+    this._take(await backend.read());
+    if (this._phase() !== 'paused') {
+      return;
     }
+    // A conflict says that somebody was first, between the look and this; whether a request without
+    // an answer came through is seen by the next look.
+    await backend.setPaused(false);
+    this._askedAt = Date.now();
+    this._episode.starting = true;
+    this._error = null;
   }
 
   private async _look(): Promise<void> {
@@ -201,11 +197,11 @@ export class WorkspaceTab implements IWorkspaceTab {
     let there = true;
     try {
       this._take(await this._backend.read());
-      this._problem = null;
+      this._error = null;
       this._tries = 0;
       there = this._listed?.state === 'Running';
     } catch (error) {
-      this._problem = toProblem(error);
+      this._error = error;
       this._tries += 1;
     }
     if (there) {
@@ -249,7 +245,7 @@ export class WorkspaceTab implements IWorkspaceTab {
       this._served = false;
       this._wentAt = this._phaseSince = Date.now();
       this._listed = undefined;
-      this._problem = null;
+      this._error = null;
       this._tries = 0;
       this._episode = {
         pausing:
@@ -278,7 +274,7 @@ export class WorkspaceTab implements IWorkspaceTab {
     const back = this._served === false && before !== 'here';
     this._served = true;
     this._status = whole(said);
-    this._problem = null;
+    this._error = null;
     if (back) {
       this._listed = undefined;
       this._askedAt = this._asUser = 0;
@@ -387,7 +383,7 @@ export class WorkspaceTab implements IWorkspaceTab {
     if (!this._backend) {
       return null; // the model asks again by itself
     }
-    if (this._problem) {
+    if (this._error) {
       return Math.min(slow, busy * 2 ** Math.min(this._tries, 6));
     }
     const still = phase === 'paused' || phase === 'failed' || phase === 'gone';
@@ -404,7 +400,8 @@ export class WorkspaceTab implements IWorkspaceTab {
   private _served: boolean | null = null;
   /** What the backend said last; undefined before it has answered. */
   private _listed: Listed | null | undefined;
-  private _problem: GkewsProblem | null = null;
+  /** Why the backend could not be asked at the last look. */
+  private _error: unknown = null;
   private _episode: Episode = { pausing: false, starting: false };
   private _wentAt = 0;
   private _phaseSince = 0;
