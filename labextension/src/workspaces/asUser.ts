@@ -22,7 +22,10 @@ export function onlyAsUser({ hasBackend, status }: IWorkspaceTab): boolean {
 /** A kernel that has no checkpoint now, and why. */
 export type Without = { kernel: KernelStatus; why: GkewsProblem };
 
-/** Write a checkpoint of every running kernel, one after the other; those that have none. */
+/**
+ * Write a checkpoint of every running kernel, one after the other; those that have none. One with
+ * which something else is done just now is left to that.
+ */
 export async function checkpointAll(
   model: IGkewsModel,
   trans: TranslationBundle
@@ -30,13 +33,27 @@ export async function checkpointAll(
   const without: Without[] = [];
   await model.refresh();
   for (const kernel of model.status?.kernels ?? []) {
+    if (kernel.state === 'paused') {
+      continue; // from its checkpoint it would be resumed in any case
+    }
     if (kernel.state !== 'running') {
+      without.push({
+        kernel,
+        why: {
+          reason: 'operation_running',
+          message: trans.__(
+            'It is being paused or resumed just now, so that no checkpoint was written.'
+          ),
+          hint: trans.__('Wait for the end of that, then pause the workspace.')
+        }
+      });
       continue;
     }
     let why: GkewsProblem | null = kernel.why_not;
     if (kernel.pausable) {
       try {
-        why = (await ended(model, await model.takeCheckpoint(kernel.id))).error;
+        const operation = await model.takeCheckpoint(kernel.id);
+        why = await whyFailed(model, operation, trans);
       } catch (error) {
         why = toProblem(error);
       }
@@ -55,15 +72,31 @@ export async function checkpointAll(
   return without;
 }
 
-/** The operation when it has ended. */
-function ended(model: IGkewsModel, operation: Operation): Promise<Operation> {
+/** Why it has failed, once it has ended; null if it has not failed. */
+function whyFailed(
+  model: IGkewsModel,
+  operation: Operation,
+  trans: TranslationBundle
+): Promise<GkewsProblem | null> {
   return new Promise(resolve => {
     const look = () => {
       const now = model.operation(operation.kernel);
-      if (now?.id === operation.id && now.finished) {
-        model.changed.disconnect(look);
-        resolve(now);
+      if (now?.id === operation.id && !now.finished) {
+        return;
       }
+      model.changed.disconnect(look);
+      resolve(
+        now?.id === operation.id
+          ? now.error
+          : {
+              // The kernel went, or the server was started anew.
+              reason: 'operation_not_found',
+              message: trans.__(
+                'Whether its checkpoint was written to the end is not known.'
+              ),
+              hint: trans.__('The panel lists the checkpoints that there are.')
+            }
+      );
     };
     model.changed.connect(look);
     look();

@@ -32,6 +32,23 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
   /** How the last pause of this page was asked for. */
   let asked: WorkspacePauseHow = {};
 
+  const askAsUser = async (): Promise<void> => {
+    if (!(await tab.pauseAsUser())) {
+      throw new GkewsError(
+        {
+          reason: 'not_pausable',
+          message: trans.__(
+            'The workspace was not paused from here: it does not run, or somebody else was first.'
+          ),
+          hint: trans.__(
+            'The checkpoints that were written stay. The Workspaces page of the cluster tells what is so.'
+          )
+        },
+        409
+      );
+    }
+  };
+
   const pause = async (): Promise<void> => {
     // What stood in the way an hour ago may be gone, and the other way round.
     const [status] = await Promise.all([tab.judge(), model.refresh()]);
@@ -60,7 +77,7 @@ export function addWorkspaceCommands(options: IWorkspaceCommandOptions): void {
         why
       }));
       if (!lost.length || (await askWithoutCheckpoint(lost, trans))) {
-        await tab.pauseAsUser();
+        await askAsUser();
       }
     } else if (how) {
       asked = how;
