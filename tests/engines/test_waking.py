@@ -28,6 +28,13 @@ def broken():
 def last(resumed): heard.append("last")
 print(os.getpid())
 """
+UNTIL = """
+import time
+print("begun", flush=True)
+while not os.path.exists({!r}):
+    time.sleep(0.1)
+print("waited", len(heard))
+"""
 
 
 def notebook(text: str) -> dict[str, Any]:
@@ -124,7 +131,9 @@ async def test_again_and_again_also_in_the_middle_of_a_cell(
         await page.run(HOOKS)
         before = None
         for round_ in range(1, 4):
-            cell = await page.send("import time; time.sleep(8); print('slept', len(heard))")
+            go_on = server.home / f"go-on-{round_}"
+            cell = await page.send(UNTIL.format(str(go_on)))
+            await page.read(lambda: "begun" in page.lines)
             await server.sandbox.pause(tmp_path / f"image-{round_}", checkpoint=False)
             await asyncio.sleep(5)
             await server.sandbox.resume(tmp_path / f"image-{round_}")
@@ -133,7 +142,8 @@ async def test_again_and_again_also_in_the_middle_of_a_cell(
             before = woke["woke"]
             page.lines.clear()
             await page.connect()
+            go_on.touch()
             await page.read(lambda cell=cell: cell in page.idle)  # type: ignore[misc]
             # they wait for the end of the cell, and run before the next one
-            assert page.lines == ["slept", str(2 * (round_ - 1))]
+            assert page.lines == ["waited", str(2 * (round_ - 1))]
             assert await page.run("print(len(heard))") == [str(2 * round_)]

@@ -77,6 +77,7 @@ def running(platform: Platform, observer: object) -> Platform:
 def test_a_workspace_is_paused_and_resumed(
     run: Callable[..., tuple[int, str, str]], running: Platform
 ) -> None:
+    running.gke.pace = 0.5  # so that it is seen
     code, out, err = run("pause", "default/ws")
     assert code == 0, err
     assert "default/ws: paused" in out

@@ -38,9 +38,16 @@ def test_a_pause_takes_the_snapshot_and_a_resume_is_restored_from_it(
     pauses: Pauses, observer: WorkspaceObserver, platform: Platform
 ) -> None:
     told: list[WorkspaceState] = []
+    platform.gke.outcome = "hang"  # until it was told that it is being taken
+
+    def tell(state: WorkspaceState) -> None:
+        told.append(state)
+        if state.phase == "snapshotting":
+            platform.gke.go_on()
+
     requested = pauses.request()
     assert (requested.how, requested.stateless) == ("begun", False)
-    paused = pauses.wait_paused(requested, 20, told.append)
+    paused = pauses.wait_paused(requested, 20, tell)
     assert paused.state == "paused"
     assert paused.snapshot is not None
     assert paused.snapshot.ready

@@ -40,9 +40,16 @@ def test_a_pod_is_stopped_when_its_snapshot_is_whole_and_comes_back_from_it(
     pauses = follow()
     before = self_managed.pods()[0]["metadata"]["uid"]
     told: list[WorkspaceState] = []
+    self_managed.gke.outcome = "hang"  # until it was told that it is being taken
+
+    def tell(state: WorkspaceState) -> None:
+        told.append(state)
+        if state.phase == "snapshotting":
+            self_managed.gke.go_on()
+
     requested = pauses.request()
     assert requested.how == "begun"
-    paused = pauses.wait_paused(requested, 20, told.append)
+    paused = pauses.wait_paused(requested, 20, tell)
     assert paused.state == "paused"
     assert self_managed.pods() == []
     [snapshot] = self_managed.snapshots()
@@ -142,7 +149,7 @@ def test_a_hanging_snapshot_is_left_if_that_is_wanted(
 
 
 def test_a_snapshot_of_another_pod_is_not_taken_for_ours(
-    follow: Follow, self_managed: SelfManaged, monkeypatch: pytest.MonkeyPatch
+    follow: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.create("Deployment")
     pauses = follow()
@@ -224,13 +231,15 @@ def test_somebody_who_scales_to_zero_meanwhile_is_not_told_as_a_pause(
 def test_many_who_ask_at_once_begin_one_snapshot_and_all_see_its_end(
     kind: str, follow: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.gke.pace = 0.3
+    self_managed.gke.outcome = "hang"  # until all have asked
     self_managed.create(kind)
     many = [follow() for _ in range(5)]
+    asked = threading.Barrier(5, self_managed.gke.go_on, timeout=60)
     found: list[tuple[str, str]] = []
 
     def ask(pauses: Resumes) -> None:
         requested = pauses.request()
+        asked.wait()
         found.append((requested.how, pauses.wait_paused(requested, 20).state))
 
     _at_once([lambda p=p: ask(p) for p in many])  # type: ignore[misc]

@@ -48,6 +48,7 @@ def running(self_managed: SelfManaged, follow: Follow) -> SelfManaged:
 
 
 def test_a_deployment_is_paused_and_resumed(run: Run, running: SelfManaged) -> None:
+    running.gke.pace = 0.5  # so that it is seen
     code, out, err = run("pause", "default/lab")
     assert code == 0, err
     assert "Deployment default/lab: paused" in out
@@ -88,9 +89,7 @@ def test_json_has_the_state_and_what_a_pause_would_meet(run: Run, running: SelfM
     assert (code, json.loads(out)["provenance"]) == (0, "restored")
 
 
-def test_a_fresh_start_is_an_error_unless_it_is_accepted(
-    run: Run, running: SelfManaged, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fresh_start_is_an_error_unless_it_is_accepted(run: Run, running: SelfManaged) -> None:
     run("pause", "default/lab")
     running.nodes.restores = "failed"
     code, _, err = run("resume", "default/lab")
