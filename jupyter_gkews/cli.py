@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     except (GkewsError, UnreachableError) as error:
         return _fail(error, as_json=options.json)
     except KeyboardInterrupt:
-        hint = "An operation that was started goes on in the server."
+        hint = f"An operation that was started goes on in the {options.goes_on_in}."
         return _fail(GkewsError("cancelled", "Interrupted.", hint), as_json=options.json)
     except BrokenPipeError:  # the reader of our output had enough
         sys.stderr.close()
@@ -313,7 +313,11 @@ def _parser() -> argparse.ArgumentParser:
             name, parents=[*parents, common], help=help_, description=help_[0].upper() + help_[1:]
         )
         added.set_defaults(
-            command=command, without_server=False, alone=False, check=lambda options: None
+            command=command,
+            without_server=False,
+            alone=False,
+            goes_on_in="server",
+            check=lambda options: None,
         )
         return added
 

@@ -34,7 +34,7 @@ ENDS_S = 15.0
 def add_to(add: Callable[..., Any]) -> None:
     """Add the command to the command line; `add(name, command, help, *parents)`."""
     command = add("podsnapshot", _nothing, "pause or resume a pod where there are no Workspaces")
-    command.set_defaults(alone=True)
+    command.set_defaults(alone=True, goes_on_in="cluster")
     actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
     where = argparse.ArgumentParser(add_help=False, parents=[cluster_options()])
     place = argparse.ArgumentParser(add_help=False)
@@ -83,7 +83,7 @@ def add_to(add: Callable[..., Any]) -> None:
         "--for", dest="wanted", choices=("running", "paused"), default="running"
     )
     listing = add_action("list", list_all, "list the snapshots of a namespace, or of one pod")
-    listing.add_argument("place", metavar="NAMESPACE[/NAME]")
+    listing.add_argument("place", metavar="NAMESPACE[/[KIND/]NAME]")
     deleting = add_action("delete", delete, "delete a snapshot that nobody needs")
     deleting.add_argument("place", metavar="NAMESPACE/SNAPSHOT", help="as `list` shows it")
     deleting.add_argument("--yes", "-y", action="store_true", help="do not ask")
@@ -144,7 +144,7 @@ def pause(options: argparse.Namespace, among: list[Server]) -> None:
     """Have the snapshot taken, then stop the pod."""
     del among
     with _found(options) as resumes:
-        from .engines.podsnapshot.pausing import deadline_s
+        from .engines.workspaces.pausing import deadline_s
 
         seconds = deadline_s(None) if options.timeout is None else options.timeout
         try:
@@ -228,12 +228,14 @@ def list_all(options: argparse.Namespace, among: list[Server]) -> None:
     """Print the snapshots of a namespace."""
     del among
     from .engines.podsnapshot.snapshots import listed, of_target
+    from .engines.podsnapshot.targets import parse_target
 
-    namespace, _, name = options.place.partition("/")
+    namespace, slash, _ = options.place.partition("/")
+    kind, name = parse_target(options.place)[1:] if slash else ("", "")
     with connected(options) as (cluster, _):
         rows = listed(cluster, namespace)
     if name:
-        rows = of_target(rows, name)
+        rows = of_target(rows, name, kind)
     if options.json:
         print_json({"namespace": namespace, "snapshots": [one.to_json() for one in rows]})
     elif not rows:

@@ -32,7 +32,7 @@ ENDS_S = 15.0
 def add_to(add: Callable[..., Any]) -> None:
     """Add the command to the command line; `add(name, command, help, *parents)`."""
     command = add("workspace", _nothing, "pause or resume a whole GKE or Kubeflow workspace")
-    command.set_defaults(alone=True)
+    command.set_defaults(alone=True, goes_on_in="cluster")
     actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
 
     where = argparse.ArgumentParser(add_help=False, parents=[cluster_options()])

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_gkews import cli
+from jupyter_gkews import cli, podsnapshot_commands
 from jupyter_gkews.engines.podsnapshot import snapshots
+from jupyter_gkews.engines.podsnapshot.words import PAUSED
 
 from .actors import SelfManaged
 from .conftest import Follow
@@ -196,3 +197,42 @@ def test_the_snapshot_of_a_workspace_is_left_to_its_addon(run: Run, running: Sel
     code, _, err = run("delete", "default/s", "--yes")
     assert code == 1
     assert "belongs to a workspace" in err
+
+
+def test_who_waits_for_a_resume_takes_the_notes_of_the_pause_away(
+    run: Run, running: SelfManaged
+) -> None:
+    run("pause", "default/lab")
+    run("resume", "default/lab", "--no-wait")
+    assert run("wait", "default/lab")[0] == 0
+    assert running.triggers() == []
+    assert not set(PAUSED) & set(running.get("Deployment")["metadata"].get("annotations") or {})
+
+
+def test_the_snapshots_of_one_pod_are_listed_also_by_its_kind(
+    run: Run, running: SelfManaged
+) -> None:
+    run("pause", "default/lab")
+    name = running.snapshots()[0]["metadata"]["name"]
+    assert name in run("list", "default/deploy/lab")[1]
+    assert run("list", "default/sts/lab")[1].strip() == "No snapshots."
+    code, _, err = run("list", "default/job/lab")
+    assert code == 1
+    assert "KIND is pod, deployment, statefulset or replicaset" in err
+
+
+@pytest.mark.parametrize(("names", "said"), [
+    (("podsnapshot", "list", "default"), "goes on in the cluster"),
+    (("list",), "goes on in the server"),
+])  # fmt: skip
+def test_an_interrupted_command_says_where_it_goes_on(
+    names: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "servers", interrupted)
+    monkeypatch.setattr(podsnapshot_commands, "connected", interrupted)
+    assert cli.main([*names]) == 1
+    assert said in capsys.readouterr().err

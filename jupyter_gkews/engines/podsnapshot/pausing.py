@@ -14,11 +14,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from ...errors import GkewsError
-from ..workspaces.pausing import Teller, deadline_s
+from ..workspaces.pausing import Teller
 from ..workspaces.problems import ClusterError
 from ..workspaces.seen import PS_NAME
 from ..workspaces.state import WorkspaceState, age
-from ..workspaces.words import PODS, Json, name_of
+from ..workspaces.words import PODS, Json, annotations_of, name_of
 from .attempts import Attempt
 from .made_of import made_of
 from .requesting import Requested, Requests
@@ -190,7 +190,7 @@ class Pauses(Requests):
             REPLICAS: str(seen.replicas),
             PAUSED_AT: iso(datetime.now(timezone.utc)),
             MADE_OF: json.dumps(made_of(seen.template), separators=(",", ":")),
-            MACHINE: self._machine or None,
+            MACHINE: annotations_of(mine.trigger).get(MACHINE) or None,
         }
         # in one change: whoever scales it up again, by whatever means, gets the snapshot
         self._cluster.merge(
@@ -318,4 +318,4 @@ def _grace_s(seen: TargetSeen) -> float:
     return float(found.get("terminationGracePeriodSeconds") or 30)
 
 
-__all__ = ["STOP_S", "Pauses", "deadline_s"]
+__all__ = ["Pauses", "Progress"]

@@ -71,7 +71,6 @@ class Requests:
     ) -> None:  # fmt: skip
         self.observer = observer
         self._storage, self._keep, self._facts = storage, keep, facts
-        self._machine = ""
 
     @property
     def target(self) -> Target:
@@ -98,7 +97,6 @@ class Requests:
         if served is None:
             served = self._cluster.serves(SNAPSHOTS.group, SNAPSHOTS.version)
         labels = facts.node_labels or self._labels_of_node(str(seen.spec.get("nodeName") or ""))
-        self._machine = (labels or {}).get(MACHINE_TYPE_LABEL, "")
         self._facts = Facts(served, labels, facts.vram, facts.resident)
         lacking = missing(self.observer.access, to_pause(self.target))
         found = policy_for(seen.pod or {}, seen.policies)
@@ -159,9 +157,11 @@ class Requests:
                     judged(checks)
                     judged = None
                 self._ensure_policy(seen)
+                labels = (self._facts or Facts()).node_labels or {}
                 body = trigger_for(
-                    self.target, seen.pod or {}, seen.owner, seen.attempts, mark, self._machine
-                )
+                    self.target, seen.pod or {}, seen.owner, seen.attempts, mark,
+                    labels.get(MACHINE_TYPE_LABEL, ""),
+                )  # fmt: skip
                 self._cluster.create(TRIGGERS, body, self.target.namespace)
             except ClusterError as error:
                 if error.conflict:

@@ -83,7 +83,7 @@ def listed(cluster: Cluster, namespace: str) -> list[SnapshotListed]:
             "served).",
             "Is it the right cluster? `kubectl config current-context` tells.",
         ) from error
-    known = _Known.read(cluster, namespace, snapshots)
+    known = _Known.read(cluster, namespace)
     snapshots.sort(key=lambda one: (created_of(one), name_of(one)), reverse=True)
     return [known.row(one) for one in snapshots]
 
@@ -100,7 +100,7 @@ def delete(cluster: Cluster, namespace: str, name: str, seconds: float = DELETE_
             "snapshot_not_found", f"There is no snapshot {namespace}/{name}.",
             "`jupyter gkews podsnapshot list NAMESPACE` shows what there is.",
         )  # fmt: skip
-    row = _Known.read(cluster, namespace, [found]).row(found)
+    row = _Known.read(cluster, namespace).row(found)
     if row.needed_by is not None:
         raise GkewsError(
             "checkpoint_in_use", row.needed_by, "Nothing was deleted. Resume what needs it first."
@@ -131,13 +131,11 @@ class _Known:
         self.pods: list[Json] = []
         self.triggers: list[Json] = []
         self.policies: dict[str, Json] = {}
-        self.snapshots: list[Json] = []
         self.unseen: list[str] = []
 
     @classmethod
-    def read(cls, cluster: Cluster, namespace: str, snapshots: list[Json]) -> _Known:
+    def read(cls, cluster: Cluster, namespace: str) -> _Known:
         known = cls()
-        known.snapshots = snapshots
 
         def all_of(resource: Any) -> list[Json]:
             try:
@@ -237,14 +235,19 @@ def _has_started(pod: Json) -> bool:
     return said is not None or is_true(condition_of(pod, "Ready"))
 
 
-def of_target(rows: Iterable[SnapshotListed], name: str) -> list[SnapshotListed]:
-    """Those of a pod, or of what makes it, with this name. Whose it is, is known as long as its
-    request is there; after that the name of the pod has to tell."""
+def of_target(
+    rows: Iterable[SnapshotListed], name: str, kind: str = ""
+) -> list[SnapshotListed]:  # fmt: skip
+    """Those of a pod, or of what makes it, with this name (and of this kind). Whose it is, is known
+    as long as its request is there; after that the name of the pod has to tell."""
     found = []
     for one in rows:
-        kind, _, target = one.target.partition("/")
-        mine = target == name if kind else one.pod.startswith(f"{name}-")
-        if mine or one.pod == name:
+        of, _, target = one.target.partition("/")
+        if of:
+            mine = target == name and kind in ("", of)
+        else:
+            mine = kind != "Pod" and one.pod.startswith(f"{name}-")
+        if mine or (one.pod == name and kind in ("", "Pod")):
             found.append(one)
     return found
 

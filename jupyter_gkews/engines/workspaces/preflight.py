@@ -104,11 +104,6 @@ def refuses(checks: Collection[Check]) -> list[Check]:
     return [one for one in checks if one.passed is False and one.costs == "refused"]
 
 
-def risks(checks: Collection[Check]) -> list[Check]:
-    """Those for which the snapshot may fail or be of no use."""
-    return [one for one in checks if one.passed is False and one.costs == "risk"]
-
-
 def _right(refused: set[str]) -> Check:
     passed = "pause" not in refused
     message = (

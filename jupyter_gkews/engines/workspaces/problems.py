@@ -71,7 +71,7 @@ class ClusterError(Exception):
             return GkewsError(
                 "forbidden",
                 f"No right to {doing}: {self.message}",
-                "Nothing was changed. deploy/clusterrole.yaml names the rights that are needed.",
+                "Nothing was changed. The manifests in deploy/ name the rights that are needed.",
             )
         if self.missing:
             return GkewsError(
