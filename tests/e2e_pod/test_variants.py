@@ -187,13 +187,19 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_nothing(
 def test_two_who_pause_or_resume_at_once_do_it_once(
     stand_in: StandIn, user: Visitor, kernel: LiveKernel, laptop: Laptop
 ) -> None:
+    stand_in.gke.outcome = "hang"  # until all have asked
     with ThreadPoolExecutor(4) as threads:
-        commands = [laptop.begin("pause"), laptop.begin("pause")]
+        commands = [laptop.begin("pause", "--no-wait"), laptop.begin("pause", "--no-wait")]
         clicks = [threads.submit(user.set_paused, True) for _ in range(2)]
         codes = sorted(click.result().status_code for click in clicks)
         ended = [laptop.end(command) for command in commands]
     assert codes[0] == 200
     for one in ended:
+        assert (one.code, one.json.get("state")) == (0, "pausing"), one.said
+        assert one.json["request"] in ("begun", "joined")
+    waiting = [laptop.begin("wait", "--for", "paused") for _ in range(2)]
+    stand_in.gke.go_on()
+    for one in [laptop.end(command) for command in waiting]:
         assert (one.code, one.json.get("state")) == (0, "paused"), one.said
     triggers = stand_in.admin.list(stand_in.gke.path(TRIGGERS))
     assert len(triggers) == 1

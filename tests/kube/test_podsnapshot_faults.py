@@ -221,7 +221,7 @@ def test_what_cannot_be_paused_is_refused_before_anything_is_asked_for(
     assert self_managed.admin.list(self_managed.path("podsnapshotpolicies")) == []
 
 
-def test_a_deployment_whose_image_was_changed_but_not_rolled_out_is_not_paused(
+def test_a_stateful_set_whose_image_was_changed_but_not_rolled_out_is_not_paused(
     follow: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.create("StatefulSet", updateStrategy={"type": "OnDelete"})

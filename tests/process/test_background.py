@@ -143,11 +143,10 @@ async def test_if_the_image_is_lost_it_is_taken_again_when_no_cell_runs_and_says
     open_notebook, gate, how
 ):
     notebook, page = await with_gate(open_notebook, gate)
-    await page.result(
-        "x = 'at the capture'; _forked.STALL_S = %s" % (0.5 if how == "hangs" else 60)
-    )
+    await page.result("x = 'at the capture'; import time; _forked.STALL_S = 60")
     _, task, _ = await captured(notebook)
-    cell = page.run("print('begun', flush=True); import time; time.sleep(2); x = 'after the cell'")
+    stall = "_forked.STALL_S = 0.5; " if how == "hangs" else ""
+    cell = page.run(f"print('begun', flush=True); {stall}time.sleep(2); x = 'after the cell'")
     if how == "killed":
         await until(lambda: "begun" in page.so_far(cell).stdout)  # else it is taken before the cell
         os.kill(images(notebook)[0].pid, signal.SIGKILL)
