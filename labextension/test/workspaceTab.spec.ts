@@ -2,6 +2,7 @@ import { GkewsApi } from '../src/api';
 import { GkewsModel } from '../src/model';
 import type { Recovery, WorkspaceFace, WorkspaceStatus } from '../src/tokens';
 import { onlyAsUser } from '../src/workspaces/asUser';
+import type { Pace } from '../src/workspaces/pace';
 import { WorkspaceTab } from '../src/workspaces/tab';
 import { lostKernels, workspaceHint } from '../src/workspaces/wording';
 import { answer, Cluster, refuse } from './cluster';
@@ -42,7 +43,11 @@ class Page {
   readonly model: GkewsModel;
   readonly tab: WorkspaceTab;
 
-  constructor(cluster: Cluster, baseUrl = cluster.baseUrl, hiccup = 0) {
+  constructor(
+    cluster: Cluster,
+    baseUrl = cluster.baseUrl,
+    pace: Partial<Pace> = {}
+  ) {
     const api = new GkewsApi(cluster.settings, trans);
     this.model = new GkewsModel({ api, followInterval: 10 });
     this.tab = new WorkspaceTab({
@@ -52,7 +57,7 @@ class Page {
       trans,
       isVisible: () => true,
       told: { get: () => told, set: pause => (told = pause) },
-      pace: { busy: 10, calm: 20, slow: 40, hiccup, told: 60_000 }
+      pace: { busy: 10, calm: 20, slow: 40, hiccup: 0, told: 60_000, ...pace }
     });
   }
 
@@ -76,8 +81,11 @@ describe('the workspace in a page', () => {
   let cluster: Cluster;
   let pages: Page[];
 
-  const open = async (baseUrl?: string, hiccup?: number): Promise<Page> => {
-    const page = new Page(cluster, baseUrl, hiccup);
+  const open = async (
+    baseUrl?: string,
+    pace?: Partial<Pace>
+  ): Promise<Page> => {
+    const page = new Page(cluster, baseUrl, pace);
     pages.push(page);
     await page.model.refresh();
     return page;
@@ -86,8 +94,8 @@ describe('the workspace in a page', () => {
     cluster.status.workspace = workspace(fields);
   };
   /** One that is paused while this page looks on. */
-  const openPaused = async (): Promise<Page> => {
-    const page = await open();
+  const openPaused = async (pace?: Partial<Pace>): Promise<Page> => {
+    const page = await open(undefined, pace);
     cluster.is('Paused');
     await page.notices('paused');
     return page;
@@ -333,7 +341,7 @@ describe('the workspace in a page', () => {
   );
 
   it('is not away for one answer that has failed', async () => {
-    const page = await open(undefined, 60_000);
+    const page = await open(undefined, { hiccup: 60_000 });
     const phases = new Set<string>();
     page.tab.changed.connect(() => phases.add(page.tab.face.phase));
     cluster.absent = 500;
@@ -360,12 +368,31 @@ describe('the workspace in a page', () => {
   });
 
   it('says that it started fresh until the user has seen it', async () => {
-    const page = await openPaused();
+    const page = await openPaused({ told: 20 });
     await page.tab.resume();
     serves({ provenance: 'fresh' });
     cluster.is('Running');
     await page.phase('ready');
     expect(page.tab.face.provenance).toBe('fresh');
+    // A full return would be told of no longer by now.
+    await new Promise(resolve => setTimeout(resolve, 60));
+    await page.model.refresh();
+    expect(page.tab.face.phase).toBe('ready');
+    page.tab.dismiss();
+    expect(page.tab.face.phase).toBe('here');
+    await page.model.refresh();
+    expect(page.tab.face.phase).toBe('here');
+  });
+
+  it('says for a while only that it is back with everything, also while news come', async () => {
+    const page = await openPaused({ told: 20 });
+    serves({ provenance: 'restored' });
+    cluster.is('Running');
+    await page.phase('ready');
+    for (let n = 0; n < 1000 && page.tab.face.phase === 'ready'; n++) {
+      await page.model.refresh();
+    }
+    expect(page.tab.face.phase).toBe('here');
   });
 
   it('tells what became of the kernels where the memory did not come back', async () => {
@@ -416,6 +443,16 @@ describe('the workspace in a page', () => {
     expect((await open()).tab.face.phase).toBe('here');
   });
 
+  it('remembers of which start the user was told also when a full return is closed', async () => {
+    told = 'p-0';
+    const page = await openPaused();
+    serves({ provenance: 'restored' });
+    cluster.is('Running');
+    await page.phase('ready');
+    page.tab.dismiss();
+    expect(told).toBe('p-0');
+  });
+
   it('is paused as the user, once, where only the user may', async () => {
     serves({
       pausable: false,
@@ -457,5 +494,24 @@ describe('the workspace in a page', () => {
     await page.phase('here');
     await page.model.refresh();
     expect(failed).toEqual(['snapshot_failed']);
+  });
+
+  it('is not taken to be pausing for a pause before the last return', async () => {
+    const operation = workspaceOperation();
+    cluster.pause = () => {
+      serves({ state: 'pausing', operation });
+      return operation;
+    };
+    const page = await open();
+    await page.tab.pause();
+    cluster.is('Paused');
+    await page.notices('paused');
+    serves({});
+    cluster.is('Running');
+    await page.phase('ready');
+    page.tab.dismiss();
+    cluster.workspace.paused = false;
+    cluster.is('Unknown');
+    await page.notices('away');
   });
 });

@@ -19,8 +19,8 @@ import { hushConnectionDialogs, openContexts, reconnectAll } from './reconnect';
 import { WorkspaceItem } from './statusItem';
 import { WorkspaceTab } from './tab';
 
-/** Under which the browser keeps of which pause the user was told. */
-const TOLD = 'jupyter_gkews:told-of-pause';
+/** Under which, with its address, the browser keeps of which pause of a workspace the user was told. */
+const TOLD = 'jupyter_gkews:told-of-pause:';
 
 /** The workspace, followed also while its server is away. */
 const tab: JupyterFrontEndPlugin<IWorkspaceTab> = {
@@ -36,6 +36,8 @@ const tab: JupyterFrontEndPlugin<IWorkspaceTab> = {
     translator: ITranslator | null
   ) => {
     const { serverSettings } = serviceManager;
+    // All workspaces of a cluster are of one origin.
+    const told = TOLD + serverSettings.baseUrl;
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const workspace = new WorkspaceTab({
       model,
@@ -44,8 +46,8 @@ const tab: JupyterFrontEndPlugin<IWorkspaceTab> = {
       trans,
       isVisible: () => document.visibilityState === 'visible',
       told: {
-        get: () => localStorage.getItem(TOLD),
-        set: pause => localStorage.setItem(TOLD, pause)
+        get: () => localStorage.getItem(told),
+        set: pause => localStorage.setItem(told, pause)
       }
     });
     document.addEventListener('visibilitychange', () => {

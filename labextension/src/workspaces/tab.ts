@@ -165,9 +165,12 @@ export class WorkspaceTab implements IWorkspaceTab {
   }
 
   dismiss(): void {
-    this._back = null;
-    this._options.told?.set(this._options.model.status?.recovery?.pause ?? '');
-    clearTimeout(this._told);
+    const { model, told } = this._options;
+    const { pause } = model.status?.recovery ?? {};
+    if (pause) {
+      told?.set(pause);
+    }
+    this._stopTelling();
     this._changed.emit();
   }
 
@@ -254,7 +257,7 @@ export class WorkspaceTab implements IWorkspaceTab {
           this._isAsUser(),
         starting: false
       };
-      this._back = null;
+      this._stopTelling();
       this._before = livesOf(model.status);
       if (this._backend) {
         void this.look();
@@ -289,6 +292,9 @@ export class WorkspaceTab implements IWorkspaceTab {
         this._failed.emit(ended);
       }
     }
+    if (back && this._status.operation?.id !== this._ours) {
+      this._ours = null; // a server that has started anew does not know it
+    }
     this._schedule();
     this._changed.emit();
   }
@@ -297,11 +303,17 @@ export class WorkspaceTab implements IWorkspaceTab {
   private _endTelling(): void {
     if (
       this._back !== null &&
+      this._told === undefined &&
       provenanceOf(this._options.model.status, this._before) === 'restored'
     ) {
-      clearTimeout(this._told);
       this._told = setTimeout(() => this.dismiss(), this._pace.told);
     }
+  }
+
+  private _stopTelling(): void {
+    this._back = null;
+    clearTimeout(this._told);
+    this._told = undefined;
   }
 
   private _phase(): WorkspaceFace['phase'] {
