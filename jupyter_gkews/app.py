@@ -22,9 +22,9 @@ from jupyter_server.serverapp import ServerApp
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
 from . import freezable_server
+from .engines.pod_account import ACCOUNT
 from .engines.registry import engines_of, workspace_engine
 from .engines.restore_signs import Place
-from .engines.workspaces.connection import ACCOUNT
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -90,6 +91,25 @@ class LiveServer:
         return self.base / "data" / "gkews"
 
     def start(self) -> LiveServer:
+        # Jupyter finds a free port, gives it up and takes it again: another may be first
+        for _ in range(3):
+            self._begin()
+            found = wait_until(self._listens, f"the server is listening, see {self.log}")
+            if self.process.poll() is None:
+                break
+        else:
+            raise AssertionError(self.log.read_text())
+        self.info = found
+        self.url: str = self.info["url"]
+        self.client = httpx.Client(
+            base_url=self.url,
+            headers=self.authorization,
+            timeout=DEADLINE_S,
+            trust_env=False,
+        )
+        return self
+
+    def _begin(self) -> None:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [
@@ -110,24 +130,21 @@ class LiveServer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def _listens(self) -> dict[str, Any] | None:
+        """What the server says of itself, once it can be asked; also once it has lost its port."""
+        if self.process.poll() is not None:
+            said = self.log.read_text()
+            assert "is already in use" in said, said
+            return {"port": None}
         info = self.base / "runtime" / f"jpserver-{self.process.pid}.json"
-
-        def ready() -> Any:
-            assert self.process.poll() is None, self.log.read_text()
-            try:
-                return json.loads(info.read_text())
-            except (FileNotFoundError, ValueError):
-                return None
-
-        self.info = wait_until(ready, f"the server is listening, see {self.log}")
-        self.url: str = self.info["url"]
-        self.client = httpx.Client(
-            base_url=self.url,
-            headers=self.authorization,
-            timeout=DEADLINE_S,
-            trust_env=False,
-        )
-        return self
+        try:
+            found: dict[str, Any] = json.loads(info.read_text())
+            # it is written before the server listens
+            socket.create_connection(("127.0.0.1", found["port"]), DEADLINE_S).close()
+        except (FileNotFoundError, ValueError, ConnectionRefusedError):
+            return None
+        return found
 
     def children(self) -> list[psutil.Process]:
         """Every process that the server has started and that runs."""
@@ -140,8 +157,8 @@ class LiveServer:
         """End the server and whatever it leaves."""
         if not hasattr(self, "process"):
             return
-        for socket in self._sockets:
-            socket.close()
+        for opened in self._sockets:
+            opened.close()
         children = self.children()
         if self.process.poll() is None:
             self.process.send_signal(how)
@@ -213,14 +230,14 @@ class LiveServer:
         return self._socket("api/events/subscribe")
 
     def _socket(self, path: str) -> websocket.WebSocket:
-        socket = websocket.create_connection(
+        opened = websocket.create_connection(
             self.url.replace("http://", "ws://") + path,
             header=self.authorization,
             timeout=DEADLINE_S,
             suppress_origin=True,
         )
-        self._sockets.append(socket)
-        return socket
+        self._sockets.append(opened)
+        return opened
 
 
 class LiveKernel:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..errors import GkewsError
 from .base import SnapshotEngine, WorkspaceEngine
-from .workspaces.connection import InPod
+from .pod_account import InPod
 
 Factory = Callable[[], SnapshotEngine]
 

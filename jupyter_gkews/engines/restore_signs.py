@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from .workspaces.connection import ACCOUNT
+from .pod_account import ACCOUNT
 
 #: Seconds between two ticks of the heartbeat.
 TICK_S = 1.0

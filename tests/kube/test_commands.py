@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from jupyter_gkews import cli
-from jupyter_gkews.engines.workspaces import connection
+from jupyter_gkews.engines.pod_account import InPod
 
 from .actors import Platform
 from .admin import Admin
@@ -198,9 +198,9 @@ def test_in_the_pod_of_a_workspace_it_need_not_be_named(
     for name, value in account.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOSTNAME", pod["metadata"]["name"])
-    monkeypatch.setattr(connection.InPod, "account", account.account, raising=False)
+    monkeypatch.setattr(InPod, "account", account.account, raising=False)
     monkeypatch.setattr(
-        connection.InPod, "__init__",
+        InPod, "__init__",
         lambda self: (
             object.__setattr__(self, "account", account.account),
             object.__setattr__(self, "environ", dict(os.environ)),

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from jupyter_gkews.engines.base import UnsureError, WorkspaceEngine
+from jupyter_gkews.engines.pod_account import InPod
 from jupyter_gkews.engines.registry import workspace_engine
-from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.engine import WorkspacesEngine
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.preflight import Facts

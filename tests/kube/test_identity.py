@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from jupyter_gkews.engines.pod_account import InPod
 from jupyter_gkews.engines.workspaces.access import BELIEVED_S, AccessReviews, need
 from jupyter_gkews.engines.workspaces.cluster import Cluster
-from jupyter_gkews.engines.workspaces.connection import InPod
 from jupyter_gkews.engines.workspaces.identity import find_identity, from_token
 from jupyter_gkews.engines.workspaces.observing import no_such_workspace
 from jupyter_gkews.engines.workspaces.problems import ClusterError

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from jupyter_gkews.engines.workspaces import cluster as cluster_module
@@ -15,7 +16,7 @@ from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.problems import ClusterError
 from jupyter_gkews.engines.workspaces.state import WorkspaceState
 from jupyter_gkews.engines.workspaces.watching import ObjectWatch, Pace
-from jupyter_gkews.engines.workspaces.words import WORKSPACES
+from jupyter_gkews.engines.workspaces.words import PODS, WORKSPACES
 
 from .actors import Platform
 from .admin import Admin
@@ -347,3 +348,37 @@ def test_nothing_is_told_of_a_workspace_before_it_was_looked_for(
     assert news.wait(20)
     assert found[0].reason == "no_workspace"
     nowhere.stop()
+
+
+def test_a_client_that_is_closed_in_the_middle_of_requests_leaves_no_connection(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    account = in_pod(fake, tmp_path / "account", fake.admin_token)
+    port = int(fake.url.rpartition(":")[2])
+
+    def connections() -> list[object]:
+        return [
+            one for one in psutil.Process().net_connections("tcp")
+            if one.raddr and one.raddr.port == port
+        ]  # fmt: skip
+
+    def ask(client: Cluster, asked: threading.Event) -> None:
+        while True:
+            try:
+                client.list(PODS, "default")
+            except ClusterError:
+                return
+            asked.set()
+
+    for _ in range(10):
+        client = Cluster(account)
+        begun = [threading.Event() for _ in range(4)]
+        asking = [threading.Thread(target=ask, args=(client, each)) for each in begun]
+        for thread in asking:
+            thread.start()
+        assert all(each.wait(20) for each in begun)
+        client.close()
+        for thread in asking:
+            thread.join(20)
+            assert not thread.is_alive()
+        assert not connections()

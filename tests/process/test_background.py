@@ -49,6 +49,12 @@ def images(notebook: Notebook) -> list[psutil.Process]:
     return [child for child in kernel.children() if child.cmdline() == command]
 
 
+async def the_image(notebook: Notebook) -> psutil.Process:
+    """The one. A program that the kernel starts looks like an image until it has begun."""
+    await until(lambda: len(images(notebook)) == 1)
+    return images(notebook)[0]
+
+
 def order() -> CheckpointOrder:
     return CheckpointOrder(uuid.uuid4().hex, uuid.uuid4().hex, background=True)
 
@@ -149,7 +155,7 @@ async def test_if_the_image_is_lost_it_is_taken_again_when_no_cell_runs_and_says
     cell = page.run(f"print('begun', flush=True); {stall}time.sleep(2); x = 'after the cell'")
     if how == "killed":
         await until(lambda: "begun" in page.so_far(cell).stdout)  # else it is taken before the cell
-        os.kill(images(notebook)[0].pid, signal.SIGKILL)
+        (await the_image(notebook)).kill()
     summary = await asyncio.wait_for(task, 60)
     assert (await page.finished(cell)).error is None
     why = "by signal 9" if how == "killed" else "no progress"
@@ -181,7 +187,7 @@ async def test_a_pause_that_waits_takes_it_again_itself_if_the_image_is_lost(ope
     _, task, _ = await captured(notebook)
     pausing = asyncio.ensure_future(notebook.pause())
     await asyncio.sleep(0.3)  # now the main thread waits for the very checkpoint that needs it
-    os.kill(images(notebook)[0].pid, signal.SIGKILL)
+    (await the_image(notebook)).kill()
     assert "by signal 9" in (await asyncio.wait_for(task, 60))["note"]
     await asyncio.wait_for(pausing, 60)
     await notebook.resume()
@@ -192,7 +198,7 @@ async def test_a_pause_that_waits_takes_it_again_itself_if_the_image_is_lost(ope
 async def test_nothing_stays_behind_when_the_kernel_ends_meanwhile(open_notebook, gate, end):
     notebook, _ = await with_gate(open_notebook, gate)
     _, task, _ = await captured(notebook)
-    (image,) = images(notebook)
+    image = await the_image(notebook)
     if end == "kill":
         os.kill(notebook.provisioner.hello.pid, signal.SIGKILL)
     elif end == "restart":

@@ -11,7 +11,7 @@ import copy
 import json
 from typing import Any
 
-from ..workspaces.connection import ACCOUNT
+from ..pod_account import ACCOUNT
 from ..workspaces.seen import PS_NAME
 from ..workspaces.words import (
     ACCELERATOR_LABEL,

@@ -40,8 +40,10 @@ class _Session:
         self.api = kubernetes.client.ApiClient(configuration)
         self.custom = kubernetes.client.CustomObjectsApi(self.api)
         self.core = kubernetes.client.CoreV1Api(self.api)
+        self.closed = False
 
     def close(self) -> None:
+        self.closed = True
         # each by itself: clearing alone leaves their connections to the garbage collector, and
         # those in use would come back to a pool that nobody has
         pools = self.api.rest_client.pool_manager.pools
@@ -60,12 +62,19 @@ class Cluster:
         self.connection = connection
         self._lock = threading.Lock()
         self._session_now: _Session | None = None
+        self._closed = False
         self._errors: tuple[type[Exception], ...] = ()
 
     def close(self) -> None:
+        """End all connections. Whoever asks after that, in another thread, gets a ClusterError."""
+        with self._lock:
+            self._closed = True
+        self.renew()
+
+    def renew(self) -> None:
         """Drop connections; the next request makes new ones with the token as it is then.
 
-        For the end, and for a process that woke up in another pod.
+        For a process that woke up in another pod.
         """
         with self._lock:
             session, self._session_now = self._session_now, None
@@ -248,7 +257,7 @@ class Cluster:
         while True:
             session = self._session()
             try:
-                response = send(session)
+                response = self._sent(session, send)
                 if response.status >= 400:  # some versions leave it to us when the body is raw
                     body = response.data
                     response.close()
@@ -265,6 +274,13 @@ class Cluster:
                 retried = True
             else:
                 raise failure
+
+    def _sent(self, session: _Session, send: Callable[[_Session], Any]) -> Any:
+        try:
+            return send(session)
+        finally:
+            if session.closed:  # meanwhile: the connection that was just made is nobody's
+                session.close()
 
     def _events(self, response: Any, doing: str) -> Iterator[Json]:
         rest = bytearray()
@@ -292,6 +308,8 @@ class Cluster:
 
     def _session(self) -> _Session:
         with self._lock:
+            if self._closed:
+                raise ClusterError(0, "", "this client was closed", "ask the cluster")
             if self._session_now is None:
                 kubernetes = _kubernetes()
                 self._errors = _failures(kubernetes)
@@ -309,6 +327,7 @@ class Cluster:
         with self._lock:
             if self._session_now is session:
                 self._session_now = None
+        session.close()
 
     def _translated(self, error: BaseException, doing: str, *, write: bool) -> ClusterError:
         status = getattr(error, "status", None)

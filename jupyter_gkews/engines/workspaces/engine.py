@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 from ...errors import GkewsError
 from ..base import Asked, Outlook
+from ..pod_account import InPod
 from .access import NEEDS
 from .cluster import Cluster
-from .connection import InPod
 from .identity import Identity, find_identity
 from .observing import WorkspaceObserver
-from .pausing import Pauses, deadline_s
+from .pausing import Pauses, deadline_s, not_followed
 from .preflight import Facts
 from .problems import ClusterError
 from .requesting import Requested, Requests, loss, refusal, uid_of
@@ -131,9 +131,14 @@ class WorkspacesEngine:
             seconds = self._timeout_s
             if seconds is None:
                 seconds = deadline_s(self._facts().resident)
-            pauses = Pauses(self._following())
-            pauses.given_up = lambda: self._closed
-            return pauses.wait_paused(asked, seconds).to_json()
+            try:
+                pauses = Pauses(self._following())
+                pauses.given_up = lambda: self._closed
+                return pauses.wait_paused(asked, seconds).to_json()
+            except ClusterError as error:
+                if self._closed:  # with it went the connection
+                    raise not_followed() from error
+                raise
 
         return await self._run(wait)
 
@@ -143,7 +148,7 @@ class WorkspacesEngine:
 
     def woke_up(self) -> None:
         """New connections, the token as it is now, rights and identity asked anew."""
-        self._cluster.close()
+        self._cluster.renew()
         with self._lock:
             self._identity = self._snapshot_api = None
             observer = self._observer

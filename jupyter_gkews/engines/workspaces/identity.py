@@ -12,8 +12,8 @@ import socket
 from dataclasses import dataclass, replace
 
 from ...errors import GkewsError
+from ..pod_account import InPod
 from .cluster import Cluster
-from .connection import InPod
 from .problems import ClusterError
 from .words import PODS, WORKSPACE_LABEL, WORKSPACES, Json, labels_of
 

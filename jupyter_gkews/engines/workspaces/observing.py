@@ -178,7 +178,7 @@ class WorkspaceObserver:
     def restart(self) -> None:
         """After a wake-up in another pod: every connection is dead, and rights may be others."""
         self.access.forget()
-        self.cluster.close()
+        self.cluster.renew()
         with self._changed:
             watches = list(self._watches.values())
         for watch in watches:

@@ -31,6 +31,15 @@ def deadline_s(resident: int | None) -> float:
     return min(max(size, 180.0), 1200.0)
 
 
+def not_followed() -> UnsureError:
+    """What a pause ends with here, when whoever waits has gone."""
+    return UnsureError(
+        "cancelled",
+        "The pause runs, but nobody here follows it any longer.",
+        "It is not called off. `jupyter gkews workspace status` will show what became of it.",
+    )
+
+
 class Pauses(Requests):
     """Of one workspace, through its observer: requests, and waiting for what comes of them.
 
@@ -86,11 +95,7 @@ class Pauses(Requests):
 
     def _must_follow(self) -> None:
         if self.given_up():
-            raise UnsureError(
-                "cancelled", "The pause runs, but nobody here follows it any longer.",
-                "It is not called off. `jupyter gkews workspace status` will show what became "
-                "of it.",
-            )  # fmt: skip
+            raise not_followed()
 
     def _give_up(self, requested: Requested, seconds: float, *, abort: bool) -> WorkspaceState:
         """Look once more, as this process may have slept meanwhile; then call it off, and raise."""
