@@ -18,11 +18,17 @@ from jupyter_gkews.engines.podsnapshot.policies import our_policy, selector_text
 from jupyter_gkews.engines.podsnapshot.resuming import Resumes
 from jupyter_gkews.engines.podsnapshot.rights import NEEDS, missing
 from jupyter_gkews.engines.podsnapshot.targets import Target
-from jupyter_gkews.engines.podsnapshot.words import DEPLOYMENTS, uid_of, version_of
+from jupyter_gkews.engines.podsnapshot.words import DEPLOYMENTS
 from jupyter_gkews.engines.workspaces.access import AccessReviews
 from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.problems import ClusterError
-from jupyter_gkews.engines.workspaces.words import PODS, TRIGGERS, annotations_of
+from jupyter_gkews.engines.workspaces.words import (
+    PODS,
+    TRIGGERS,
+    annotations_of,
+    uid_of,
+    version_of,
+)
 from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged

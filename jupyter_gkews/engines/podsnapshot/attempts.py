@@ -23,6 +23,7 @@ from ..workspaces.words import (
     is_true,
     labels_of,
     name_of,
+    uid_of,
 )
 from .made_of import manifest_of
 from .targets import Target
@@ -36,7 +37,6 @@ from .words import (
     TARGET,
     created_of,
     deleted,
-    uid_of,
 )
 
 #: A trigger's name is the value of a label of its snapshots.

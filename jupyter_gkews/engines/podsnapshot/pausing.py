@@ -17,23 +17,14 @@ from ...errors import GkewsError
 from ..workspaces.pausing import Teller
 from ..workspaces.problems import ClusterError
 from ..workspaces.seen import PS_NAME
-from ..workspaces.state import WorkspaceState, age
-from ..workspaces.words import PODS, Json, annotations_of, name_of
+from ..workspaces.state import WorkspaceState, age, iso
+from ..workspaces.words import PODS, Json, annotations_of, name_of, uid_of, version_of
 from .attempts import Attempt
 from .made_of import made_of
 from .requesting import Requested, Requests
 from .seen import TargetSeen
-from .state import iso, read
-from .words import (
-    MACHINE,
-    MADE_OF,
-    PAUSED_AT,
-    REPLICAS,
-    SNAPSHOT,
-    deleted,
-    uid_of,
-    version_of,
-)
+from .state import read
+from .words import MACHINE, MADE_OF, PAUSED_AT, REPLICAS, SNAPSHOT, deleted
 
 Progress = Callable[[WorkspaceState], None]
 #: Seconds after which it is looked whether a request that no watch shows is still there.

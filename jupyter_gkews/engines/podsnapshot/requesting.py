@@ -24,6 +24,7 @@ from ..workspaces.words import (
     condition_of,
     labels_of,
     name_of,
+    uid_of,
 )
 from .attempts import Attempt, attempt, next_name, trigger_for
 from .observing import TargetObserver
@@ -33,7 +34,7 @@ from .rights import missing, to_pause
 from .seen import TargetSeen, look
 from .state import read
 from .targets import Target
-from .words import NODES, STORAGE, created_of, deleted, uid_of
+from .words import NODES, STORAGE, created_of, deleted
 
 #: How often a request is judged anew when somebody was faster, or an answer was lost.
 TRIES = 5

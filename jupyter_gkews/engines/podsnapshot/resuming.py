@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 from ...errors import GkewsError
+from ..workspaces.observing import reached
 from ..workspaces.pausing import Teller
 from ..workspaces.problems import ClusterError
 from ..workspaces.seen import PS_NAME
@@ -21,6 +22,8 @@ from ..workspaces.words import (
     Json,
     annotations_of,
     name_of,
+    uid_of,
+    version_of,
 )
 from .attempts import why_not_whole
 from .made_of import differences, made_of, manifest_of
@@ -28,7 +31,7 @@ from .pausing import AGAIN_S, Pauses, Progress
 from .requesting import TRIES, CalledOff
 from .seen import TargetSeen
 from .state import read
-from .words import MACHINE, PAUSED, SNAPSHOT, deleted, uid_of, version_of
+from .words import MACHINE, PAUSED, SNAPSHOT, deleted
 
 #: What a resume without its snapshot is asked for by, on the command line.
 _ANYWAY = "--accept-fresh starts a new pod without its memory; the snapshot is kept."
@@ -253,7 +256,7 @@ class Resumes(Pauses):
         def over(now: TargetSeen, state: WorkspaceState) -> bool:
             nonlocal came
             gone = not self.target.bare and now.owner is None and self.observer.all_seen
-            came = came or bool(_reached(now, begun) if begun else now.pods) or gone
+            came = came or bool(reached(now.owner, begun) if begun else now.pods) or gone
             if not came:
                 return False
             told(state)
@@ -345,14 +348,6 @@ def _named(manifest: Json, seen: TargetSeen, *, usable: bool) -> Json:
     if usable:
         manifest["metadata"].setdefault("annotations", {})[PS_NAME] = seen.wanted
     return manifest
-
-
-def _reached(now: TargetSeen, version: str) -> bool:
-    have = version_of(now.owner)
-    try:
-        return int(have) >= int(version)
-    except ValueError:
-        return have == version
 
 
 __all__ = ["Resumes"]

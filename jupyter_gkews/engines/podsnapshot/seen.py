@@ -23,11 +23,12 @@ from ..workspaces.words import (
     Json,
     annotations_of,
     name_of,
+    uid_of,
 )
 from .attempts import Attempt, attempts
 from .policies import selector_text
 from .targets import Target
-from .words import MADE_OF, REPLICAS, SNAPSHOT, controller_of, uid_of
+from .words import MADE_OF, REPLICAS, SNAPSHOT, controller_of
 
 
 @dataclass

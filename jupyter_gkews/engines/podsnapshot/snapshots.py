@@ -13,7 +13,7 @@ from ...errors import GkewsError
 from ..workspaces.cluster import Cluster
 from ..workspaces.problems import ClusterError
 from ..workspaces.seen import PS_NAME, Seen
-from ..workspaces.state import age
+from ..workspaces.state import age, iso
 from ..workspaces.words import (
     PODS,
     POLICIES,
@@ -27,9 +27,9 @@ from ..workspaces.words import (
     is_true,
     labels_of,
     name_of,
+    uid_of,
 )
 from .attempts import attempt, why_not_whole
-from .state import iso
 from .words import (
     DEPLOYMENTS,
     MANIFEST,
@@ -41,7 +41,6 @@ from .words import (
     controller_of,
     created_of,
     deleted,
-    uid_of,
 )
 
 _ADDON = "ws-"

@@ -16,13 +16,14 @@ from ..workspaces.state import (
     SnapshotSeen,
     WorkspaceState,
     age,
+    iso,
     waiting_for_node,
     why_stuck,
 )
-from ..workspaces.words import RESTORED_CONDITION, annotations_of, condition_of, name_of
+from ..workspaces.words import RESTORED_CONDITION, annotations_of, condition_of, name_of, uid_of
 from .attempts import why_not_whole
 from .seen import TargetSeen, ended
-from .words import PAUSED_AT, SNAPSHOT, created_of, deleted, uid_of
+from .words import PAUSED_AT, SNAPSHOT, created_of, deleted
 
 #: How long after a pod is ready GKE may take to say that it was restored: it says so when all of
 #: the memory is back.
@@ -232,9 +233,4 @@ def _for(since: datetime | None, now: datetime) -> str:
     return "" if since is None else f" for {age((now - since).total_seconds())}"
 
 
-def iso(time: datetime) -> str:
-    """As it is told: UTC, to the second."""
-    return time.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-__all__ = ["SIGN", "iso", "read", "snapshot_seen"]
+__all__ = ["SIGN", "read", "snapshot_seen"]

@@ -47,16 +47,6 @@ ORIGIN_POD = "podsnapshot.gke.io/origin-pod"
 GCS_FUSE = "gke-gcsfuse/volumes"
 
 
-def uid_of(found: Json | None) -> str:
-    """`metadata.uid`."""
-    return str(((found or {}).get("metadata") or {}).get("uid") or "")
-
-
-def version_of(found: Json | None) -> str:
-    """`metadata.resourceVersion`."""
-    return str(((found or {}).get("metadata") or {}).get("resourceVersion") or "")
-
-
 def created_of(found: Json | None) -> str:
     """`metadata.creationTimestamp`, as it is written: RFC 3339, which sorts."""
     return str(((found or {}).get("metadata") or {}).get("creationTimestamp") or "")

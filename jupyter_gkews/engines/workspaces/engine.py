@@ -23,9 +23,9 @@ from .observing import WorkspaceObserver
 from .pausing import Pauses, deadline_s, not_followed
 from .preflight import Facts
 from .problems import ClusterError
-from .requesting import Requested, Requests, loss, refusal, uid_of
+from .requesting import Requested, Requests, loss, refusal
 from .state import WorkspaceState
-from .words import name_of
+from .words import name_of, uid_of
 
 T = TypeVar("T")
 #: Seconds that a first look at the workspace may take.
@@ -107,7 +107,7 @@ class WorkspacesEngine:
             seen, checks = requests.outlook()
             self._snapshot_api = requests.snapshot_api or None  # what is missing may come
             return Outlook(
-                observer.namespace, observer.name, name_of(seen.pod or {}), uid_of(seen),
+                observer.namespace, observer.name, name_of(seen.pod or {}), uid_of(seen.pod),
                 [one.to_json() for one in checks], refusal(checks), loss(checks),
             )  # fmt: skip
 

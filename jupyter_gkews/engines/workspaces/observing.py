@@ -33,6 +33,7 @@ from .words import (
     name_of,
     policy_of,
     trigger_of,
+    version_of,
 )
 
 
@@ -235,7 +236,7 @@ class WorkspaceObserver:
 
         def enough(seen: Seen, _: WorkspaceState) -> bool:
             gone = seen.workspace is None and "see" in self._listed
-            return gone or _reached(seen.workspace, version)
+            return gone or reached(seen.workspace, version)
 
         return self.wait(enough, seconds) is not None
 
@@ -370,10 +371,11 @@ class WorkspaceObserver:
         self._set()
 
 
-def _reached(found: Json | None, version: str) -> bool:
+def reached(found: Json | None, version: str) -> bool:
+    """Whether an object is there, and as new as an answer with this resourceVersion."""
     if found is None:
         return False
-    have = str(found["metadata"].get("resourceVersion") or "")
+    have = version_of(found)
     try:
         return int(have) >= int(version)
     except ValueError:  # by its documentation it need not be a number

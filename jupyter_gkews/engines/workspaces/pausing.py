@@ -15,10 +15,10 @@ from ...errors import GkewsError
 from ..base import UnsureError
 from .observing import look
 from .problems import ClusterError
-from .requesting import Requested, Requests, uid_of
+from .requesting import Requested, Requests
 from .seen import Seen
 from .state import WorkspaceState, age, read
-from .words import CHECKPOINTING, RESTORING
+from .words import CHECKPOINTING, RESTORING, uid_of
 
 Progress = Callable[[WorkspaceState], None]
 #: Seconds that the addon is given to try again by itself after a snapshot has failed.
@@ -195,7 +195,7 @@ def _is_back(requested: Requested, seen: Seen) -> bool:
         return False
     if seen.checkpoint_state == RESTORING:
         return True
-    return bool(requested.pod_uid and uid_of(seen) and uid_of(seen) != requested.pod_uid)
+    return bool(requested.pod_uid and uid_of(seen.pod) and uid_of(seen.pod) != requested.pod_uid)
 
 
 def _called_off(state: WorkspaceState) -> GkewsError:

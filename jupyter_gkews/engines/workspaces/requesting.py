@@ -28,6 +28,8 @@ from .words import (
     WORKSPACES,
     Json,
     annotations_of,
+    uid_of,
+    version_of,
 )
 
 #: How often a request is judged anew when somebody else changed the Workspace in between.
@@ -121,19 +123,21 @@ class Requests:
                     continue  # it was not done, and can no longer be: the version has gone by
                 found = maybe
             begun = self._verified(seen, found, checks, stateless=stateless)
-            return replace(begun, pod_uid=uid_of(seen))
+            return replace(begun, pod_uid=uid_of(seen.pod))
         raise _raced("pause")
 
     def _running_pause(self, seen: Seen) -> Requested | None:
         if seen.checkpoint_state == CHECKPOINTING:
-            return Requested("joined", version_of(seen.workspace), pod_uid=uid_of(seen))
+            return Requested("joined", version_of(seen.workspace), pod_uid=uid_of(seen.pod))
         if seen.paused:
             if seen.state == "Paused":
                 raise GkewsError(
                     "already_paused", "The workspace is paused.", "Resume it when you need it."
                 )
             stateless = not seen.last_snapshot
-            return Requested("joined", version_of(seen.workspace), stateless, pod_uid=uid_of(seen))
+            return Requested(
+                "joined", version_of(seen.workspace), stateless, pod_uid=uid_of(seen.pod)
+            )
         state = read(seen)
         if state.state == "resuming":
             raise GkewsError(
@@ -368,22 +372,12 @@ def loss(checks: list[Check]) -> GkewsError | None:
 
 def _must_be(pod_uid: str, seen: Seen) -> None:
     """Whoever was frozen between its decision and its request must not pause its next life."""
-    if pod_uid and uid_of(seen) and uid_of(seen) != pod_uid:
+    if pod_uid and uid_of(seen.pod) and uid_of(seen.pod) != pod_uid:
         raise GkewsError(
             "cancelled",
             "The workspace was paused by somebody else meanwhile, and is in another pod now.",
             "Nothing was asked for. Pause it again if you still want to.",
         )
-
-
-def version_of(found: Json | None) -> str:
-    """`metadata.resourceVersion`; empty if there is none."""
-    return str(((found or {}).get("metadata") or {}).get("resourceVersion") or "")
-
-
-def uid_of(seen: Seen) -> str:
-    """The pod's; empty if there is none."""
-    return str(((seen.pod or {}).get("metadata") or {}).get("uid") or "")
 
 
 def _nothing_runs(seen: Seen, *, asked: bool) -> CalledOff:

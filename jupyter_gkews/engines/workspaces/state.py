@@ -81,7 +81,7 @@ def _made(
     seen: Seen, state: str, message: str, since: datetime | None, **more: Any
 ) -> WorkspaceState:
     about = {
-        "since": None if since is None else _iso(since),
+        "since": None if since is None else iso(since),
         "pod": ((seen.pod or {}).get("metadata") or {}).get("name"),
         "node": seen.spec.get("nodeName") or None,
         "seen_as": seen.state,
@@ -102,7 +102,7 @@ def _snapshot(seen: Seen) -> SnapshotSeen | None:
         name,
         is_true(condition_of(found, "Ready")),
         (found.get("metadata") or {}).get("creationTimestamp"),
-        None if until is None else _iso(until),
+        None if until is None else iso(until),
     )
 
 
@@ -292,11 +292,12 @@ def age(seconds: float) -> str:
     return f"{whole // 86400} d"
 
 
-def _iso(time: datetime) -> str:
+def iso(time: datetime) -> str:
+    """As it is told: UTC, to the second."""
     return time.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 __all__ = [
-    "SIGN_OF_RESTORE", "SnapshotSeen", "WorkspaceState", "age", "read", "waiting_for_node",
+    "SIGN_OF_RESTORE", "SnapshotSeen", "WorkspaceState", "age", "iso", "read", "waiting_for_node",
     "why_stuck",
 ]  # fmt: skip

@@ -89,6 +89,16 @@ def name_of(found: Json) -> str:
     return str((found.get("metadata") or {}).get("name") or "")
 
 
+def uid_of(found: Json | None) -> str:
+    """`metadata.uid`; empty if there is none."""
+    return str(((found or {}).get("metadata") or {}).get("uid") or "")
+
+
+def version_of(found: Json | None) -> str:
+    """`metadata.resourceVersion`; empty if there is none."""
+    return str(((found or {}).get("metadata") or {}).get("resourceVersion") or "")
+
+
 def annotations_of(found: Json) -> dict[str, str]:
     """`metadata.annotations`, never None."""
     return (found.get("metadata") or {}).get("annotations") or {}
