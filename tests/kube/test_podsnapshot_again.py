@@ -84,7 +84,7 @@ def test_who_has_the_roles_and_meets_a_policy_of_the_same_name_uses_it_if_it_fit
     pod_seen = TargetObserver(client, target).start()
     assert pod_seen.wait(lambda _, state: state.state == "running", 20)
     seen = requests.look()
-    pod_seen.stop()
+    pod_seen.stop(10.0)
     # another asks at the same time: it is made after we have looked
     theirs = our_policy(target, seen.pod or {}, seen.owner, "buckets", "7d")
     if not fits:
@@ -162,7 +162,7 @@ def test_what_may_not_be_watched_is_not_told_as_missing(
     assert observer.trouble is not None
     fake.faults.lift(refused)
     assert observer.wait(lambda _, now: now.state == "running", 20)
-    observer.stop()
+    observer.stop(10.0)
 
 
 # -- when the cluster does not answer after something was done -----------------------------------
