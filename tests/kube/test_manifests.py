@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from live_server import wait_until
 
 from jupyter_gkews.engines.workspaces.access import NEEDS, AccessReviews
 from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
@@ -76,7 +77,7 @@ def test_the_roles_have_the_verbs_that_are_needed_and_no_others() -> None:
 
 def test_with_the_roles_nothing_is_missing(granted: Asked, namespace: str) -> None:
     access = AccessReviews(granted, namespace, "ws")
-    _eventually(lambda: access.forget() or not access.missing())
+    wait_until(lambda: access.forget() or not access.missing(), "the rights are there")
     assert access.missing() == []
     for verb, resource in (
         ("delete", PODS), ("create", PODS), ("delete", WORKSPACES), ("create", SNAPSHOTS),
@@ -90,7 +91,7 @@ def test_the_roles_are_good_in_their_namespace_alone(
 ) -> None:
     other = admin.namespace(namespace + "-b")
     access = AccessReviews(granted, namespace, "ws")
-    _eventually(lambda: access.forget() or not access.missing())
+    wait_until(lambda: access.forget() or not access.missing(), "the rights are there")
     with pytest.raises(ClusterError) as refused:
         granted.list(PODS, other)
     assert refused.value.forbidden
@@ -199,13 +200,3 @@ def test_the_image_installs_what_the_package_has() -> None:
     run = text[text.index("RUN ") + 4 :].replace("\\\n", " ")
     assert "jupyter_gkews.cli" in shlex.split(run)
     assert "dist/*.whl" in text
-
-
-def _eventually(step: Any) -> None:
-    """A real server's RBAC follows what was written a moment later."""
-    import time
-
-    end = time.monotonic() + 15
-    while not step():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live_server import wait_until
 
 from jupyter_gkews.engines.podsnapshot.attempts import attempt
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
@@ -21,7 +22,7 @@ from .actors import SelfManaged
 from .actors.nodes import PS_NAME
 from .conftest import QUICK, Follow, admin_of, in_pod
 from .fake import FakeCluster
-from .test_podsnapshot_faults import bind
+from .test_podsnapshot_refused import bind
 
 Json = dict[str, Any]
 TRIGGER = "podsnapshotmanualtriggers"
@@ -153,6 +154,11 @@ def test_what_may_not_be_watched_is_not_told_as_missing(
     kind: str, path: str, asked: Asked, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
     self_managed.create(kind)
+    watches = sum(len(actor.follows) for actor in self_managed._actors)  # those are let through
+    wait_until(
+        lambda: len([one for _, _, one in fake.requests if "watch=true" in one]) >= watches,
+        "all parties of the cluster follow it",
+    )
     refused = fake.faults.refuse(403, "Forbidden", "may not", method="GET", path=path)
     observer = TargetObserver(asked, Target("default", kind, "lab"), pace=QUICK).start()
     assert observer.wait_until_seen(20)

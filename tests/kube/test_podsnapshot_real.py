@@ -5,12 +5,12 @@ alike; and whole pauses on the real one.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from live_server import wait_until
 
 from jupyter_gkews.engines.podsnapshot.made_of import manifest_of
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
@@ -35,7 +35,7 @@ from .actors import SelfManaged
 from .admin import Admin
 from .conftest import QUICK, Cluster, admin_of, in_pod
 from .real_server import RealCluster
-from .test_podsnapshot_faults import bind
+from .test_podsnapshot_refused import bind
 from .test_real_pause import NODE
 
 Json = dict[str, Any]
@@ -184,7 +184,7 @@ def test_with_the_roles_nothing_is_missing(
     bind(admin, namespace, "who")
     asked = Asked(in_pod(cluster, tmp_path / "who", admin.account(namespace, "who"), namespace))
     access = AccessReviews(asked, namespace, "lab")
-    _eventually(lambda: access.forget() or not missing(access, list(NEEDS)))
+    wait_until(lambda: access.forget() or not missing(access, list(NEEDS)), "the rights are there")
     asked.close()
 
 
@@ -216,7 +216,10 @@ def follow_real(
     def begin(kind: str) -> Resumes:
         target = Target(namespace, kind, "lab")
         observer = TargetObserver(client, target, pace=QUICK)
-        _eventually(lambda: observer.access.forget() or not missing(observer.access, list(NEEDS)))
+        wait_until(
+            lambda: observer.access.forget() or not missing(observer.access, list(NEEDS)),
+            "the rights are there",
+        )
         observers.append(observer.start())
         running = observer.wait(lambda _, state: state.state == "running", 30)
         assert running is not None, observer.state()
@@ -254,11 +257,3 @@ def test_a_snapshot_that_fails_leaves_the_pod_running(
         pauses.wait_paused(pauses.request(), 30)
     assert failed.value.hint == "The pod runs on, nothing was lost."
     assert len(played.pods()) == 1
-
-
-def _eventually(step: Callable[[], object]) -> None:
-    """A real server's RBAC follows what was written a moment later."""
-    end = time.monotonic() + 15
-    while not step():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from live_server import wait_until
 
 from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
@@ -46,7 +47,8 @@ def pauses(real: RealCluster, played: Platform, tmp_path: Path) -> Iterator[Paus
     bind(admin, namespace, "ws-ws")
     client = Asked(in_pod(real, tmp_path / "account", token, namespace))
     observer = WorkspaceObserver(client, namespace, "ws", pace=QUICK)
-    _eventually_allowed(observer)
+    access = observer.access
+    wait_until(lambda: access.forget() or not access.missing(), "the rights are there")
     observer.start()
     ready = observer.wait(lambda seen, _: seen.pod_ready and seen.state == "Running", 30)
     assert ready is not None, observer.state()
@@ -86,14 +88,3 @@ def test_an_addon_that_sleeps_is_noticed_and_the_request_taken_back(
     with pytest.raises(GkewsError, match="did not act on the request"):
         pauses.request()
     assert played.get()["spec"]["paused"] is False
-
-
-def _eventually_allowed(observer: WorkspaceObserver) -> None:
-    """A real server's RBAC follows what was written a moment later."""
-    import time
-
-    end = time.monotonic() + 15
-    while observer.access.missing():
-        assert time.monotonic() < end
-        observer.access.forget()
-        time.sleep(0.05)
