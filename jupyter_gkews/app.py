@@ -28,6 +28,7 @@ from .engines.restore_signs import Place
 from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
+from .journal.pauses import WorkspacePauses
 from .launching import LaunchSettings, sandbox_sockets
 from .lifecycle.announcer import Announcer
 from .lifecycle.context import Context, Settings
@@ -270,7 +271,6 @@ class GkewsApp(ExtensionApp):
             records=PausedRecords(store.root),
             settings=Settings(
                 auto_resume=self.auto_resume,
-                adopt_paused=self.adopt_paused,
                 idle_timeout_s=self.idle_timeout,
                 answer_timeout_s=self.answer_timeout,
                 on_missing_gpu=self.on_missing_gpu,
@@ -365,8 +365,6 @@ class GkewsApp(ExtensionApp):
             server.io_loop.add_callback(self._sandboxed.start, sockets)
 
     def _find_recoveries(self, context: Context) -> None:
-        from .journal.pauses import WorkspacePauses
-
         server: Any = self.serverapp
         self.lifecycle.recoveries = Recoveries(
             context,

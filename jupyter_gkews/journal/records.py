@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,6 +24,12 @@ FILE = "journal.jsonl"
 Record = dict[str, Any]
 
 
+def iso(seconds: float) -> str:
+    """A time since the epoch as records have it: ISO 8601 UTC with milliseconds and a Z."""
+    when = datetime.fromtimestamp(seconds, timezone.utc)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class Journal:
     """The journal of one store, which several servers may share. May be used by threads."""
 
@@ -34,8 +41,7 @@ class Journal:
 
         Raises GkewsError: `disk_full`, `store_not_writable`; nothing counts as written then.
         """
-        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        full = {"format": FORMAT, "time": now.replace("+00:00", "Z"), **record}
+        full = {"format": FORMAT, "time": iso(time.time()), **record}
         line = json.dumps(full, separators=(",", ":")).encode() + b"\n"
         try:
             new = not self.path.exists()

@@ -18,7 +18,6 @@ class Settings:
     """The traits of GkewsApp that the lifecycle obeys. Times in seconds."""
 
     auto_resume: bool = True
-    adopt_paused: bool = True
     idle_timeout_s: float | None = None
     answer_timeout_s: float = 30.0
     on_missing_gpu: str = "cpu"

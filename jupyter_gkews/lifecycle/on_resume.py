@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any
 
 from ..errors import GkewsError
@@ -27,7 +26,6 @@ _WAITING: set[asyncio.Future[None]] = set()
 class Told:
     """What came of it. `failed`: name -> what it raised. `unsure`: why it is not known."""
 
-    ran: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     unsure: str = ""
 
@@ -63,7 +61,7 @@ async def tell(
             return Told(unsure=f"Its on_resume functions may not have run: {error.message}")
         return Told(unsure="Its on_resume functions still run, or wait for a cell to end.")
     failed = {str(each["name"]): str(each["error"]) for each in hooks if each.get("error")}
-    return Told(len(hooks), failed)
+    return Told(failed)
 
 
 async def after_resume(ctx: Context, on: Subject, run: Run, provenance: str, paused: str) -> None:
@@ -96,10 +94,4 @@ def since(ctx: Context, entry: KernelEntry, otherwise: str | None = None) -> str
     return record.since if record is not None else otherwise or utcnow()
 
 
-def iso(seconds: float) -> str:
-    """A time since the epoch as records have it."""
-    when = datetime.fromtimestamp(seconds, timezone.utc)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-__all__ = ["Told", "after_resume", "iso", "since", "tell"]
+__all__ = ["Told", "after_resume", "since", "tell"]

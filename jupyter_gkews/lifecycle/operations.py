@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any
 
 from ..errors import GkewsError
+from ..journal.records import iso
 
 #: Phases by kind, in order (DESIGN, "State machine"). A kernel-only pause skips `snapshotting`,
 #: an embedded resume skips `waiting_for_capacity`.
@@ -24,7 +25,7 @@ CANCELLABLE = frozenset(("waiting_for_idle", "checkpointing", "waiting_for_capac
 
 def utcnow() -> str:
     """Now, ISO 8601 UTC with milliseconds and a Z."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(time.time())
 
 
 @dataclass

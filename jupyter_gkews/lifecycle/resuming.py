@@ -13,12 +13,11 @@ from ..kernel.protocol import Progress, RestoreOrder
 from . import on_resume, pausing, snapshotting
 from .context import Context
 from .requests import PauseRequest, ResumeRequest
-from .run import Run
+from .run import Run, as_typed
 from .subject import Subject
 
 #: What the kernel says while it waits for a device (kernel.checkpoint.devices).
 WAITING_FOR_GPU = "waiting_for_gpu"
-NEVER_STARTED = "The checkpoint is kept as it is."
 
 
 async def load(
@@ -80,7 +79,7 @@ async def load(
         await process.resumed()
     except BaseException as error:
         if process.phase == "resuming":
-            await process.resume_failed(_typed(error))
+            await process.resume_failed(as_typed(error, "The checkpoint is kept as it is."))
         raise
     result = run.result
     result.provenance = "recovered"
@@ -199,11 +198,3 @@ async def restore_new(
         left = await ctx.kernels.give_session(on.entry.id, path)
         if left is not None:
             ctx.log.info("Kernel %s of %s runs on without a notebook", left, path)
-
-
-def _typed(error: BaseException) -> GkewsError:
-    if isinstance(error, GkewsError):
-        return error
-    if isinstance(error, asyncio.CancelledError):
-        return GkewsError("cancelled", "The server is stopping.", NEVER_STARTED)
-    return GkewsError("internal", f"{type(error).__name__}: {error}", NEVER_STARTED)

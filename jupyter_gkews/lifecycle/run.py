@@ -21,6 +21,15 @@ T = TypeVar("T")
 TELL_EVERY_S = 0.5
 
 
+def as_typed(error: BaseException, hint: str) -> GkewsError:
+    """What ended a procedure, as an error for the user; `hint` is for one that nobody expected."""
+    if isinstance(error, GkewsError):
+        return error
+    if isinstance(error, asyncio.CancelledError):
+        return GkewsError("cancelled", "The server is stopping.", "Checkpoints are kept.")
+    return GkewsError("internal", f"{type(error).__name__}: {error}", hint)
+
+
 class Run:
     """Drives one `Operation`. `tell` is called when it has news worth an event.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engines.base import Outlook, WorkspaceEngine
 from ..errors import GkewsError
+from ..journal.pauses import WorkspacePauses
 from .book import OperationBook
 from .context import Context
 from .operations import Operation, utcnow
@@ -22,7 +23,6 @@ from .run import Run
 from .state import age_s
 
 if TYPE_CHECKING:
-    from ..journal.pauses import WorkspacePauses
     from .workspace_kernels import StartsHeld
 
 #: Seconds after which a cluster that did not answer is looked for again, when somebody asks.
@@ -58,8 +58,6 @@ class SeenWorkspace:
     @property
     def pauses(self) -> WorkspacePauses:
         """Those in the journal."""
-        from ..journal.pauses import WorkspacePauses
-
         return WorkspacePauses(self._ctx.store.root)
 
     # -- what is known ---------------------------------------------------------------------

@@ -23,7 +23,7 @@ from .operations import PHASES, Operation
 from .recovery import Recoveries
 from .requests import PauseRequest, ResumeRequest
 from .roster import Roster
-from .run import Run
+from .run import Run, as_typed
 from .shelf import CheckpointShelf
 from .snapshots import SnapshotShelf
 from .state import KernelEntry
@@ -35,6 +35,9 @@ from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .workspace_kernels import Held
+
+#: Where a procedure ended as nobody expected.
+AS_IT_WAS = "The kernel and its last checkpoint are as they were; the server's log says more."
 
 Procedure = Callable[[Subject, Run], Coroutine[Any, Any, None]]
 
@@ -249,7 +252,7 @@ class Lifecycle:
             on.entry.run = run
         except Exception as error:
             self._ctx.log.exception("A kernel for checkpoint %s could not be started", checkpoint)
-            run.finish(_as_gkews_error(error))
+            run.finish(as_typed(error, AS_IT_WAS))
             return
         procedure = partial(self._restore_into_new, checkpoint, path, accept_missing)
         await self._drive(on, run, procedure)
@@ -301,7 +304,7 @@ class Lifecycle:
         try:
             await procedure(on, run)
         except (Exception, asyncio.CancelledError) as raised:
-            error = _as_gkews_error(raised)
+            error = as_typed(raised, AS_IT_WAS)
             if error.reason == "internal":
                 self._ctx.log.exception("A %s of kernel %s failed", run.operation.kind, entry.id)
             await self._answer_waiting_cells(on, run, error)
@@ -442,15 +445,3 @@ class Lifecycle:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _as_gkews_error(error: BaseException) -> GkewsError:
-    if isinstance(error, GkewsError):
-        return error
-    if isinstance(error, asyncio.CancelledError):
-        return GkewsError("cancelled", "The server is stopping.", "Checkpoints are kept.")
-    return GkewsError(
-        "internal",
-        f"{type(error).__name__}: {error}",
-        "The kernel and its last checkpoint are as they were; the server's log says more.",
-    )

@@ -10,14 +10,17 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..engines.restore_signs import Restore
 from ..errors import GkewsError
+from ..journal.records import iso
 from . import on_resume
 from .context import Context
 from .roster import Roster
 from .state import KernelEntry
+
+if TYPE_CHECKING:
+    from ..engines.restore_signs import Restore
 
 
 class Server(Protocol):
@@ -98,9 +101,7 @@ class Waking:
 
     def restored(self, found: Restore) -> None:
         """It has just been noticed. What the very next request sees is right when this returns."""
-        wake_up = WakeUp(
-            on_resume.iso(found.stopped), on_resume.iso(found.woke), found.away_s, found.evidence
-        )
+        wake_up = WakeUp(iso(found.stopped), iso(found.woke), found.away_s, found.evidence)
         self.last = wake_up
         self._ctx.log.warning(
             "This server was restored from a snapshot, %.0f s after it was taken: %s",

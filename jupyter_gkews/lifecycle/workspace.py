@@ -12,7 +12,7 @@ from ..engines.base import WorkspaceEngine
 from ..errors import GkewsError
 from .operations import Operation
 from .requests import WorkspacePauseRequest
-from .run import Run
+from .run import Run, as_typed
 from .seen_workspace import SeenWorkspace
 
 if TYPE_CHECKING:
@@ -80,14 +80,9 @@ class Workspace(SeenWorkspace):
         self._end(run, judged, error)
 
     def _typed(self, raised: BaseException) -> GkewsError:
-        if isinstance(raised, GkewsError):
-            return raised
-        if isinstance(raised, asyncio.CancelledError):
-            return GkewsError("cancelled", "The server is stopping.", "Checkpoints are kept.")
-        self._ctx.log.error("A pause of the workspace failed", exc_info=raised)
-        return GkewsError(
-            "internal", f"{type(raised).__name__}: {raised}", "The server's log says more."
-        )
+        if not isinstance(raised, (GkewsError, asyncio.CancelledError)):
+            self._ctx.log.error("A pause of the workspace failed", exc_info=raised)
+        return as_typed(raised, "The server's log says more.")
 
     def _end(self, run: Run, judged: asyncio.Future[None], error: GkewsError | None) -> None:
         run.finish(error)
