@@ -34,6 +34,18 @@ c.LabApp.workspaces_dir = str(home / "workspaces")
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
+# Nor does JupyterLab ask, over the page, whether it may fetch news.
+notifications = (
+    Path(os.environ["JUPYTER_CONFIG_DIR"])
+    / "lab"
+    / "user-settings"
+    / "@jupyterlab"
+    / "apputils-extension"
+    / "notification.jupyterlab-settings"
+)
+notifications.parent.mkdir(parents=True, exist_ok=True)
+notifications.write_text(json.dumps({"checkForUpdates": False, "fetchNews": "false"}))
+
 # "Python 3 (pausable)", as `jupyter gkews install-kernel` does; its tests skip without runsc.
 kernelspec.write(Path(os.environ["JUPYTER_DATA_DIR"]) / "kernels")
 

@@ -242,7 +242,8 @@ export class GkewsApi {
       return {
         reason: said.reason,
         message: said.message,
-        hint: said.hint ?? ''
+        hint: said.hint ?? '',
+        said: true
       };
     }
     if (response.status >= 502 && response.status <= 504) {

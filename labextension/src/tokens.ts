@@ -36,6 +36,8 @@ export type GkewsProblem = {
   reason: string;
   message: string;
   hint: string;
+  /** Whether the server half itself has said it, and nothing that stands before or for it. */
+  said?: true;
 };
 
 /** A variable that was not kept as it was. `cell` is the execution count that made it. */
@@ -476,9 +478,11 @@ export type WorkspaceFace = {
   provenance: Provenance | null;
   /** After it has come back without its memory: what became of its kernels. */
   recovery: Recovery | null;
-  /** Why the backend cannot be asked. */
+  /** Whether the server answers, but with an error of its own, which is `problem`. */
+  answers: boolean;
+  /** Why the backend cannot be asked, or what the server answers. */
   problem: GkewsProblem | null;
-  /** Whether that is for want of a session, so that the user has to sign in again. */
+  /** Whether the backend cannot be asked for want of a session, so that the user has to sign in again. */
   signedOut: boolean;
 };
 

@@ -9,7 +9,7 @@ import type { Server, ServerResponse } from 'http';
 import { createServer } from 'http';
 import type { AddressInfo } from 'net';
 
-import type { Status } from '../src/tokens';
+import type { GkewsProblem, Status } from '../src/tokens';
 import type { Asked } from './platform';
 import { Backend, refused } from './platform';
 
@@ -23,6 +23,8 @@ export class Cluster extends Backend {
     kernels: [],
     store: { path: '', free: 1 }
   };
+  /** What the server half answers to a look at its status, in place of it. */
+  ails: { code: number; body: GkewsProblem } | null = null;
   /** What the server half does when it is asked for a pause. */
   pause: (() => unknown) | null = null;
   /** Answers something else in place of the backend, if set. */
@@ -88,6 +90,8 @@ export class Cluster extends Backend {
       response.writeHead(this.absent).end('no healthy upstream');
     } else if (path.endsWith('/gkews/workspace/pause')) {
       answer(response, 202, this.pause?.());
+    } else if (path.endsWith('/gkews/status') && this.ails) {
+      answer(response, this.ails.code, this.ails.body);
     } else if (path.endsWith('/gkews/status')) {
       answer(response, 200, this.status);
     } else {

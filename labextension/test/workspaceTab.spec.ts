@@ -4,7 +4,11 @@ import type { Recovery, WorkspaceFace, WorkspaceStatus } from '../src/tokens';
 import { onlyAsUser } from '../src/workspaces/asUser';
 import type { Pace } from '../src/workspaces/pace';
 import { WorkspaceTab } from '../src/workspaces/tab';
-import { lostKernels, workspaceHint } from '../src/workspaces/wording';
+import {
+  lostKernels,
+  workspaceHint,
+  workspaceSentence
+} from '../src/workspaces/wording';
 import { answer, Cluster, refuse } from './cluster';
 import {
   trans,
@@ -356,9 +360,38 @@ describe('the workspace in a page', () => {
     const page = await open();
     cluster.podReady = false;
     await page.notices('away');
+    expect(workspaceSentence(page.tab.face, trans)).toContain(
+      'does not answer'
+    );
     cluster.podReady = true;
     await page.phase('ready');
   });
+
+  it.each([
+    [500, 'internal'],
+    [403, 'forbidden']
+  ])(
+    'tells a server that answers %i of its own from one that does not',
+    async (code, reason) => {
+      const page = await open();
+      const problem = {
+        reason,
+        message: 'A file is broken.',
+        hint: 'Mend it.'
+      };
+      cluster.ails = { code, body: problem };
+      await page.notices('away');
+      const { face } = page.tab;
+      expect(face).toMatchObject({ answers: true, problem, signedOut: false });
+      expect(workspaceSentence(face, trans)).toContain('answers with an error');
+      expect(workspaceHint(face, true, trans)).toBe(
+        'A file is broken. Mend it.'
+      );
+      cluster.ails = null;
+      await until(page.tab, () => page.tab.face.served);
+      expect(page.tab.face.answers).toBe(false);
+    }
+  );
 
   it('is gone when it was deleted', async () => {
     const page = await openPaused();
@@ -385,11 +418,12 @@ describe('the workspace in a page', () => {
   });
 
   it('says for a while only that it is back with everything, also while news come', async () => {
-    const page = await openPaused({ told: 20 });
+    const page = await openPaused({ told: 200 });
     serves({ provenance: 'restored' });
     cluster.is('Running');
     await page.phase('ready');
-    for (let n = 0; n < 1000 && page.tab.face.phase === 'ready'; n++) {
+    const began = Date.now();
+    while (page.tab.face.phase === 'ready' && Date.now() - began < 4000) {
       await page.model.refresh();
     }
     expect(page.tab.face.phase).toBe('here');

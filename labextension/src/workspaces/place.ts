@@ -33,7 +33,12 @@ export function placeOf(baseUrl: string, configured = ''): Place | null {
   }
   const [, prefix, namespace, name] = match;
   const base = configured.trim() || `${prefix}/workspaces/api/v1`;
-  const api = new URL(base, url.origin);
+  let api: URL;
+  try {
+    api = new URL(base, url.origin);
+  } catch {
+    return null; // still being typed
+  }
   if (api.origin !== url.origin) {
     return null;
   }

@@ -70,9 +70,9 @@ export function hushConnectionDialogs(
     theirs('File Save Error for %1', '%1')
   ];
   const hush = () => {
-    const { phase, served } = tab.face;
+    const { phase, served, answers } = tab.face;
     // A server that answers may have refused a save for a reason that the user has to see.
-    if (served || phase === 'none' || phase === 'here') {
+    if (served || answers || phase === 'none' || phase === 'here') {
       return;
     }
     Dialog.tracker.forEach(dialog => {

@@ -70,6 +70,7 @@ export class WorkspaceTab implements IWorkspaceTab {
     const served = this._served !== false;
     const phase = this._phase();
     const ready = phase === 'ready';
+    const answers = phase === 'away' && !!model.problem?.said;
     const pausing = status?.operation ?? null;
     const operation = served ? pausing : null;
     // What was foreseen of a pause counts for one that the server has carried out, and for no other.
@@ -87,7 +88,14 @@ export class WorkspaceTab implements IWorkspaceTab {
       checkpointed: !!pausing?.kernels.every(({ why_not }) => !why_not),
       provenance: ready ? provenanceOf(model.status, this._before) : null,
       recovery: ready ? recoveryOf(model.status, this._before) : null,
-      problem: served || !this._error ? null : toProblem(this._error),
+      answers,
+      problem: served
+        ? null
+        : this._error
+          ? toProblem(this._error)
+          : answers
+            ? model.problem
+            : null,
       signedOut: !served && isSignedOut(this._error)
     };
   }

@@ -55,7 +55,9 @@ export function workspaceLabel(
       };
     case 'away':
       return {
-        word: trans.__('Does not answer'),
+        word: face.answers
+          ? trans.__('Answers with an error')
+          : trans.__('Does not answer'),
         icon: warningIcon,
         tone: 'warn'
       };
@@ -109,10 +111,15 @@ export function workspaceSentence(
     case 'failed':
       return trans.__('This workspace cannot start.');
     case 'away':
-      return trans.__(
-        'The server of this workspace does not answer since %1.',
-        sinceOf(face)
-      );
+      return face.answers
+        ? trans.__(
+            'The server of this workspace answers with an error since %1.',
+            sinceOf(face)
+          )
+        : trans.__(
+            'The server of this workspace does not answer since %1.',
+            sinceOf(face)
+          );
     case 'gone':
       return trans.__('This workspace does not exist any more.');
     case 'ready':
