@@ -58,7 +58,8 @@ How each is taken:
   `runsc restore` until the sandbox's init answers. A model against a kernel that has imported torch
   and nothing else. Cells and output against a kernel of the same server outside, in turn.
 - **workspaces**: our client against the API server of `tests/kube`, in a process of its own. From
-  the request for a pause to its PATCH, checkpoints excluded; requests in a steady state beside open
+  the request for a pause to its PATCH; the same through a Jupyter server, from the REST request on,
+  less the time from the order for a checkpoint to its end; requests in a steady state beside open
   watches; a thousand simulated workspaces that all change, and what that leaves in memory. A
   Deployment without a workspace: from the request to its trigger.
 - **small notebooks**: those of `tests/field`, each with processes of its own: set up, saved or

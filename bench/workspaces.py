@@ -28,6 +28,7 @@ from jupyter_gkews.engines.workspaces.watching import ObjectWatch
 from jupyter_gkews.engines.workspaces.words import WORKSPACES, Json
 
 from .figures import Figure, spread
+from .workspace_click import clicks
 
 ROUNDS = 15
 MANY = 1000
@@ -81,7 +82,8 @@ def run(folder: Path, size: str) -> list[Figure]:
     """The model's size does not matter here."""
     played = _Played(folder)
     try:
-        return [*_one(played), *_many(played), *_pod(played)]
+        clicked = clicks(folder / "servers", played.pod, lambda: float(played.tell("patched")))
+        return [*_one(played), *clicked, *_many(played), *_pod(played)]
     finally:
         played.close()
 

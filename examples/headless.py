@@ -45,10 +45,13 @@ class JupyterServer:
     """A `jupyter server` process of this interpreter on a free loopback port.
 
     Use it as a context manager. `folder` takes its configuration, runtime and data (so also the
-    checkpoint store); notebooks are looked for in `root`. `arguments` go to the command line.
+    checkpoint store); notebooks are looked for in `root`. `arguments` go to the command line,
+    `environment` comes on top of ours.
     """
 
-    def __init__(self, folder: Path, root: Path, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, root: Path, *arguments: str, environment: dict[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.token = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
@@ -66,6 +69,7 @@ class JupyterServer:
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
             "JUPYTER_DATA_DIR": str(folder / "data"),
             "IPYTHONDIR": str(folder / "ipython"),
+            **(environment or {}),
         }
 
     def __enter__(self) -> JupyterServer:

@@ -215,8 +215,9 @@ class WorkspaceEngine(Protocol):
     async def rights(self) -> list[dict[str, Any]]:
         """What is allowed: {"id", "allowed", "without"}. Raises GkewsError."""
 
-    async def outlook(self) -> Outlook:
-        """What a pause would meet. Raises GkewsError."""
+    async def outlook(self, *, measured: bool = True) -> Outlook:
+        """What a pause would meet. Not `measured`: with what is in memory as it was found last,
+        which is a risk and no more, and takes long to find out. Raises GkewsError."""
 
     async def ask(self, *, stateless: bool, pod_uid: str) -> Asked:
         """Ask for the pause of this very pod, once. `stateless`: also if its memory is lost.

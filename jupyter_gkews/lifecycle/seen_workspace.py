@@ -99,6 +99,7 @@ class SeenWorkspace:
         try:
             await self.engine.state()
             await self._judge_again()
+            await asyncio.to_thread(_import_pausing)
             self._trouble = None
         except GkewsError as error:
             self._trouble = error
@@ -269,6 +270,11 @@ class SeenWorkspace:
         """End what is followed."""
         if self.engine is not None:
             self.engine.close()
+
+
+def _import_pausing() -> None:
+    """Where there is something to pause, what that takes is there before the click."""
+    from . import workspace_operation, workspace_pausing  # noqa: F401
 
 
 def _nowhere() -> GkewsError:

@@ -41,7 +41,8 @@ class WorkspacePausing:
 
     async def judge(self, request: WorkspacePauseRequest) -> Outlook:
         """What it would meet. Raises GkewsError if it is not to be begun at all."""
-        outlook = await self.engine.outlook()
+        # who asks has been told the risks before, by `describe_anew`: nobody waits for them now
+        outlook = await self.engine.outlook(measured=False)
         state = self.engine.seen() or {}
         if outlook.refused is not None:
             raise outlook.refused

@@ -151,6 +151,29 @@ async def test_an_outlook_is_sentences_with_what_to_do(here: InPod, platform: Pl
 
 
 @in_a_loop
+async def test_what_is_in_memory_is_not_measured_while_somebody_waits_for_the_pause(
+    here: InPod, platform: Platform
+) -> None:
+    measured = []
+
+    def facts() -> Facts:
+        measured.append(1)
+        return Facts(vram=len(measured), resident=5)
+
+    engine = WorkspacesEngine(pod=here, facts=facts)
+    assert (await engine.outlook(measured=False)).refused is None
+    assert len(measured) == 1  # nothing was known
+    await engine.outlook()
+    assert len(measured) == 2
+    await engine.outlook(measured=False)
+    assert len(measured) == 2
+    engine.woke_up()  # in another pod, perhaps on another machine
+    await engine.outlook(measured=False)
+    assert len(measured) == 3
+    engine.close()
+
+
+@in_a_loop
 async def test_another_pod_than_the_one_that_was_judged_is_not_paused(
     engine: WorkspacesEngine, platform: Platform
 ) -> None:

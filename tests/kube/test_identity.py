@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from jupyter_gkews.engines.pod_account import InPod
-from jupyter_gkews.engines.workspaces.access import BELIEVED_S, AccessReviews, need
+from jupyter_gkews.engines.workspaces.access import BELIEVED_S, NEEDS, AccessReviews, need
 from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.identity import find_identity, from_token
 from jupyter_gkews.engines.workspaces.observing import no_such_workspace
@@ -142,6 +143,53 @@ def test_an_answer_about_rights_is_believed_for_a_while(asked: Cluster, fake: Fa
     now[0] = BELIEVED_S + 1
     assert access.may("patch", WORKSPACES, "ws")
     assert reviews() == 2
+
+
+def test_rights_are_asked_at_the_same_time_and_each_once(
+    asked: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = AccessReviews(asked, "default", "ws")
+    together = threading.Barrier(2, timeout=60)
+    send, sent = asked.create, []
+
+    def create(*about: Any) -> Any:
+        sent.append(about)
+        if len(sent) <= 2:
+            together.wait()  # the first is not answered before the second is asked
+        return send(*about)
+
+    monkeypatch.setattr(asked, "create", create)
+    assert access.missing() == []
+    questions = len(sent)
+    assert questions == len({(one.resource, verb) for one in NEEDS for verb in one.verbs})
+    assert access.missing() == []
+    assert len(sent) == questions
+
+
+def test_a_right_that_is_known_to_be_missing_is_not_asked_again(
+    enter: Callable[..., tuple[Cluster, InPod]], namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, _ = enter("ws-mine", "ws-mine-0", PILOT, **{LABEL: "mine"})
+    access = AccessReviews(client, namespace, "mine")
+    _until(lambda: access.forget() or access.has(need("pause")))
+    missing = access.missing()
+    assert missing
+
+    def nobody(*about: object) -> Any:
+        raise AssertionError(f"asked again: {about}")
+
+    monkeypatch.setattr(client, "create", nobody)
+    assert access.missing() == missing
+
+
+def test_a_cluster_that_is_away_leaves_rights_unknown(asked: Cluster, fake: FakeCluster) -> None:
+    access = AccessReviews(asked, "default", "ws")
+    fake.stop()
+    with pytest.raises(ClusterError) as away:
+        access.missing()
+    assert away.value.unreachable
+    fake.start()
+    assert access.missing() == []
 
 
 def test_an_answer_that_is_lost_on_the_way_is_no_answer(asked: Cluster, fake: FakeCluster) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from .cluster import Cluster
@@ -17,6 +18,8 @@ REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
 )
 BELIEVED_S = 600.0
+#: Questions that are asked at the same time.
+AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,9 @@ class AccessReviews:
 
     def may(self, verb: str, resource: Resource, name: str = "") -> bool:
         """Whether it is allowed. Raises ClusterError if that cannot be asked."""
-        key = (verb, resource, name)
-        known = self._answers.get(key)
-        if known is not None and self._clock() - known[0] < BELIEVED_S:
-            return known[1]
+        known = self._known(verb, resource, name)
+        if known is not None:
+            return known
         attributes = {"verb": verb, "group": resource.group, "resource": resource.plural}
         if resource.namespaced:
             attributes["namespace"] = self._namespace
@@ -77,22 +79,50 @@ class AccessReviews:
             },
         )
         allowed = bool((answer.get("status") or {}).get("allowed"))
-        self._answers[key] = (self._clock(), allowed)
+        self._answers[verb, resource, name] = (self._clock(), allowed)
         return allowed
+
+    def _settled(self, need: Need) -> bool | None:
+        """Whether all its verbs are allowed, by what is known; None if that does not tell."""
+        answers = [self._known(*key) for key in self._asks(need)]
+        if False in answers:
+            return False
+        return None if None in answers else True
+
+    def _known(self, verb: str, resource: Resource, name: str) -> bool | None:
+        answer = self._answers.get((verb, resource, name))
+        if answer is None or self._clock() - answer[0] >= BELIEVED_S:
+            return None
+        return answer[1]
+
+    def _asks(self, need: Need) -> list[tuple[str, Resource, str]]:
+        name = self._workspace if need.named else ""
+        return [(verb, need.resource, name) for verb in need.verbs]
 
     def has(self, need: Need) -> bool:
         """Whether all its verbs are allowed; True where that cannot be asked: it is then tried."""
-        name = self._workspace if need.named else ""
         try:
-            return all(self.may(verb, need.resource, name) for verb in need.verbs)
+            return all(self.may(*key) for key in self._asks(need))
         except ClusterError as error:
             if error.forbidden or error.missing:
                 return True
             raise
 
     def missing(self) -> list[Need]:
-        """What is not allowed here, in the order of NEEDS."""
-        return [need for need in NEEDS if not self.has(need)]
+        """What is not allowed here, in the order of NEEDS; what is not known is asked at once.
+
+        Raises ClusterError if it cannot be asked.
+        """
+        found = {one.id: self._settled(one) for one in NEEDS}
+        asked = [one for one in NEEDS if found[one.id] is None]
+        if asked:
+            threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="gkews access")
+            try:
+                answers = threads.map(self.has, asked)
+                found |= {one.id: may for one, may in zip(asked, answers, strict=True)}
+            finally:  # a server that is away: nobody asks it who has not begun to
+                threads.shutdown(cancel_futures=True)
+        return [one for one in NEEDS if not found[one.id]]
 
     def forget(self) -> None:
         """Ask anew: after a restore, or after a 403 that was not expected."""

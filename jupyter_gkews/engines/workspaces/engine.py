@@ -48,6 +48,7 @@ class WorkspacesEngine:
         self._base_url, self._pod, self._facts = base_url, pod or InPod(), facts
         self._timeout_s = timeout_s
         self._snapshot_api: bool | None = None
+        self._measured: Facts | None = None
         self._cluster = Cluster(self._pod)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="gkews workspace")
         self._lock = threading.Lock()
@@ -89,21 +90,23 @@ class WorkspacesEngine:
         """Each of access.NEEDS."""
 
         def ask() -> list[dict[str, Any]]:
-            access = self._following().access
+            missing = self._following().access.missing()
             return [
-                {"id": need.id, "allowed": access.has(need), "without": need.without}
+                {"id": need.id, "allowed": need not in missing, "without": need.without}
                 for need in NEEDS
             ]
 
         return await self._run(ask)
 
-    async def outlook(self) -> Outlook:
+    async def outlook(self, *, measured: bool = True) -> Outlook:
         """What a pause would meet."""
 
         def ask() -> Outlook:
             observer = self._following()
-            facts = replace(self._facts(), snapshot_api=self._snapshot_api)
-            requests = Requests(observer, facts)
+            facts = self._measured
+            if measured or facts is None:
+                facts = self._measured = self._facts()
+            requests = Requests(observer, replace(facts, snapshot_api=self._snapshot_api))
             seen, checks = requests.outlook()
             self._snapshot_api = requests.snapshot_api or None  # what is missing may come
             return Outlook(
@@ -150,7 +153,7 @@ class WorkspacesEngine:
         """New connections, the token as it is now, rights and identity asked anew."""
         self._cluster.renew()
         with self._lock:
-            self._identity = self._snapshot_api = None
+            self._identity = self._snapshot_api = self._measured = None
             observer = self._observer
         if observer is not None:
             observer.restart()

@@ -208,11 +208,20 @@ class WorkspaceObserver:
         with self._changed:
             watches = dict(self._watches)
             listed = set(self._listed)
+            # of what the cluster does not even serve there is nothing that could have been missed
+            nothing = {
+                need
+                for need, found in (
+                    ("triggers", self._seen.trigger),
+                    ("snapshots", self._snapshots),
+                )
+                if need in self._seen.hidden and not found
+            }
         needed = set(watches) - {"events"}
         return (
             "see" in needed
             and needed <= listed
-            and all(watch.trouble is None for watch in watches.values())
+            and all(watch.trouble is None for need, watch in watches.items() if need not in nothing)
         )
 
     def seen(self) -> Seen:
