@@ -19,11 +19,13 @@ import type {
   Snapshot,
   Status,
   StoreUse,
-  Survives,
+  Survives
+} from './tokens';
+import type {
   WorkspaceOperation,
   WorkspacePauseHow,
   WorkspaceStatus
-} from './tokens';
+} from './workspaces/tokens';
 
 /** Milliseconds until the status is not waited for any longer: a frozen server never answers. */
 const STATUS_TIMEOUT = 10000;

@@ -18,6 +18,8 @@ import { CommandIDs } from './tokens';
 import type { IView } from './wording';
 import type { MissingWeights } from './weights';
 import { nameOf, sentences, viewOf } from './wording';
+import { isAway } from './workspaces/away';
+import type { IWorkspaceTab } from './workspaces/tokens';
 
 /** Milliseconds that the dialog waits for the table of fates before it opens without. */
 const TABLE_WAIT = 700;
@@ -38,6 +40,7 @@ export interface ICommandOptions {
   model: IGkewsModel;
   current: ICurrentNotebook | null;
   settings: Settings;
+  workspace?: IWorkspaceTab;
   trans: TranslationBundle;
   openPanel: (survives: boolean) => void;
   /** Restores, and asks what to do if files of weights are missing. */
@@ -51,8 +54,9 @@ export function addCommands(options: ICommandOptions): void {
     typeof args['kernelId'] === 'string'
       ? args['kernelId']
       : (current?.kernelId ?? null);
+  /** As it was last seen; null if there is none, or while nothing can be asked of it. */
   const view = (args: ReadonlyPartialJSONObject): IView | null =>
-    viewOf(model, idOf(args));
+    isAway(options.workspace) ? null : viewOf(model, idOf(args));
   const canPause = (args: ReadonlyPartialJSONObject): boolean => {
     const seen = view(args);
     return (
@@ -166,7 +170,7 @@ export function addCommands(options: ICommandOptions): void {
   commands.addCommand(CommandIDs.survives, {
     label: trans.__('What Survives?'),
     caption: trans.__('Show what a pause would keep, rebuild and lose'),
-    isEnabled: args => view(args) !== null,
+    isEnabled: args => viewOf(model, idOf(args)) !== null,
     describedBy: { args: { type: 'object', properties: {} } },
     execute: () => openPanel(true)
   });

@@ -31,9 +31,9 @@ import {
   DOMAIN,
   ICurrentNotebook,
   IGkewsModel,
-  IWorkspaceTab,
   SETTINGS_ID
 } from './tokens';
+import { IWorkspaceTab } from './workspaces/tokens';
 import { PauseButton } from './toolbar';
 import { MissingWeights } from './weights';
 import { workspacePlugins } from './workspaces/plugins';
@@ -139,6 +139,7 @@ const main: JupyterFrontEndPlugin<void> = {
       model: state,
       current: notebook,
       settings,
+      workspace,
       trans,
       openPanel,
       weights: new MissingWeights(state, trans)
@@ -179,12 +180,13 @@ const toolbar: JupyterFrontEndPlugin<void> = {
   id: 'jupyter_gkews:toolbar',
   description: 'The Pause or Resume button of a notebook.',
   autoStart: true,
-  requires: [IGkewsModel, IToolbarWidgetRegistry],
+  requires: [IGkewsModel, IToolbarWidgetRegistry, IWorkspaceTab],
   optional: [ITranslator],
   activate: (
     app: JupyterFrontEnd,
     state: IGkewsModel,
     toolbars: IToolbarWidgetRegistry,
+    workspace: IWorkspaceTab,
     translator: ITranslator | null
   ) => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
@@ -195,6 +197,7 @@ const toolbar: JupyterFrontEndPlugin<void> = {
         new PauseButton({
           model: state,
           context: sessionContext,
+          workspace,
           commands: app.commands,
           trans
         })
@@ -206,17 +209,18 @@ const overlay: JupyterFrontEndPlugin<void> = {
   id: 'jupyter_gkews:overlay',
   description: 'The card over a paused notebook.',
   autoStart: true,
-  requires: [IGkewsModel, INotebookTracker],
+  requires: [IGkewsModel, INotebookTracker, IWorkspaceTab],
   optional: [ITranslator],
   activate: (
     { commands }: JupyterFrontEnd,
     state: IGkewsModel,
     tracker: INotebookTracker,
+    workspace: IWorkspaceTab,
     translator: ITranslator | null
   ) => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const cover = (panel: NotebookPanel) =>
-      new PausedOverlay({ panel, model: state, commands, trans });
+      new PausedOverlay({ panel, model: state, workspace, commands, trans });
     tracker.forEach(cover);
     tracker.widgetAdded.connect((_, panel) => cover(panel));
   }
@@ -226,12 +230,13 @@ const statusbar: JupyterFrontEndPlugin<void> = {
   id: 'jupyter_gkews:statusbar',
   description: 'The state of the current kernel in the status bar.',
   autoStart: true,
-  requires: [IGkewsModel, ICurrentNotebook],
+  requires: [IGkewsModel, ICurrentNotebook, IWorkspaceTab],
   optional: [IStatusBar, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     state: IGkewsModel,
     notebook: ICurrentNotebook,
+    workspace: IWorkspaceTab,
     bar: IStatusBar | null,
     translator: ITranslator | null
   ) => {
@@ -241,6 +246,7 @@ const statusbar: JupyterFrontEndPlugin<void> = {
     const item = new StatusItem({
       model: state,
       current: notebook,
+      workspace,
       trans: (translator ?? nullTranslator).load(DOMAIN),
       open: () => void app.commands.execute(CommandIDs.openPanel)
     });
@@ -277,7 +283,8 @@ const running: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export { ICurrentNotebook, IGkewsModel, IWorkspaceTab } from './tokens';
+export { ICurrentNotebook, IGkewsModel } from './tokens';
+export { IWorkspaceTab } from './workspaces/tokens';
 export default [
   model,
   current,

@@ -19,6 +19,8 @@ import type { IGkewsModel } from './tokens';
 import { CommandIDs } from './tokens';
 import type { IView } from './wording';
 import { activity, percent, progressText, viewOf } from './wording';
+import { isAway } from './workspaces/away';
+import type { IWorkspaceTab } from './workspaces/tokens';
 
 /** What the card says; null where there shall be none. */
 export type CardFace = {
@@ -78,8 +80,9 @@ export class PausedOverlay extends ReactWidget {
   constructor(private readonly _options: PausedOverlay.IOptions) {
     super();
     this.addClass('jp-gkews-Overlay');
-    const { panel, model } = _options;
+    const { panel, model, workspace } = _options;
     model.changed.connect(this._refresh, this);
+    workspace?.changed.connect(this._refresh, this);
     panel.sessionContext.kernelChanged.connect(this._refresh, this);
     panel.disposed.connect(() => this.dispose());
     // The kernel may be known to be paused before the notebook is on the page.
@@ -89,8 +92,9 @@ export class PausedOverlay extends ReactWidget {
 
   dispose(): void {
     if (!this.isDisposed) {
-      const { panel, model } = this._options;
+      const { panel, model, workspace } = this._options;
       model.changed.disconnect(this._refresh, this);
+      workspace?.changed.disconnect(this._refresh, this);
       if (!panel.isDisposed) {
         panel.sessionContext.kernelChanged.disconnect(this._refresh, this);
       }
@@ -169,7 +173,10 @@ export class PausedOverlay extends ReactWidget {
   }
 
   private _view(): IView | null {
-    const { panel, model } = this._options;
+    const { panel, model, workspace } = this._options;
+    if (isAway(workspace)) {
+      return null; // the card of the workspace says what is so
+    }
     return viewOf(model, kernelIdOf(panel.sessionContext, model));
   }
 
@@ -199,6 +206,7 @@ export namespace PausedOverlay {
   export interface IOptions {
     panel: NotebookPanel;
     model: IGkewsModel;
+    workspace?: IWorkspaceTab;
     commands: CommandRegistry;
     trans: TranslationBundle;
   }

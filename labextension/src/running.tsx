@@ -77,6 +77,9 @@ export class PausedNotebooks implements IRunningSessions.IManager {
           <button
             type="button"
             className="jp-gkews-IconButton"
+            disabled={
+              !commands.isEnabled(CommandIDs.resume, { kernelId: kernel.id })
+            }
             title={trans.__('Resume %1', name)}
             aria-label={trans.__('Resume %1', name)}
             onClick={event => {

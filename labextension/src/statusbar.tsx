@@ -3,12 +3,10 @@
  * matters now. A click opens the panel. Draws the model; the minute timer only redraws the age.
  */
 
-import { ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ISignal } from '@lumino/signaling';
-import { Signal } from '@lumino/signaling';
 import React from 'react';
 
+import { ActiveItem } from './activeItem';
 import { localTime } from './format';
 import type { ICurrentNotebook, IGkewsModel } from './tokens';
 import {
@@ -19,41 +17,27 @@ import {
   statusLine,
   viewOf
 } from './wording';
+import { isAway } from './workspaces/away';
+import type { IWorkspaceTab } from './workspaces/tokens';
 
-/** Milliseconds between two drawings of an age. */
-const AGE_INTERVAL = 30000;
-
-export class StatusItem extends ReactWidget {
+export class StatusItem extends ActiveItem {
   constructor(private readonly _options: StatusItem.IOptions) {
-    super();
-    this.addClass('jp-gkews-StatusItem');
-    _options.current.changed.connect(this._refresh, this);
-    this._timer = setInterval(() => this.update(), AGE_INTERVAL);
+    super(
+      _options.current.changed,
+      ...(_options.workspace ? [_options.workspace.changed] : [])
+    );
   }
 
-  /** Whether there is a kernel to speak of. */
+  /** Whether there is a kernel to speak of; of one that is away its workspace's item speaks. */
   get isActive(): boolean {
-    const { model, current } = this._options;
-    return viewOf(model, current.kernelId) !== null;
-  }
-
-  get activeChanged(): ISignal<this, void> {
-    return this._activeChanged;
-  }
-
-  dispose(): void {
-    if (!this.isDisposed) {
-      clearInterval(this._timer);
-      this._options.current.changed.disconnect(this._refresh, this);
-      Signal.clearData(this);
-    }
-    super.dispose();
+    const { model, current, workspace } = this._options;
+    return !isAway(workspace) && viewOf(model, current.kernelId) !== null;
   }
 
   protected render(): JSX.Element | null {
     const { model, current, trans, open } = this._options;
     const view = viewOf(model, current.kernelId);
-    if (!view) {
+    if (!view || !this.isActive) {
       return null;
     }
     const { kernel, active } = view;
@@ -92,24 +76,13 @@ export class StatusItem extends ReactWidget {
       </>
     );
   }
-
-  private _refresh(): void {
-    if (this.isActive !== this._wasActive) {
-      this._wasActive = this.isActive;
-      this._activeChanged.emit();
-    }
-    this.update();
-  }
-
-  private readonly _activeChanged = new Signal<this, void>(this);
-  private readonly _timer: ReturnType<typeof setInterval>;
-  private _wasActive = false;
 }
 
 export namespace StatusItem {
   export interface IOptions {
     model: IGkewsModel;
     current: ICurrentNotebook;
+    workspace?: IWorkspaceTab;
     trans: TranslationBundle;
     /** Opens the panel. */
     open: () => void;

@@ -24,6 +24,9 @@ import {
   sentences,
   viewOf
 } from './wording';
+import { isAway } from './workspaces/away';
+import type { IWorkspaceTab } from './workspaces/tokens';
+import { workspaceLabel, workspaceSentence } from './workspaces/wording';
 
 /** What the button shows and does. */
 export type ButtonFace = {
@@ -36,11 +39,12 @@ export type ButtonFace = {
   mode: 'pause' | 'resume' | 'working';
 };
 
-/** The button's face for a kernel, or for a notebook without one. */
+/** The button's face for a kernel, or for a notebook without one, or while its workspace is away. */
 export function buttonFace(
   model: IGkewsModel,
   kernelId: string | null,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  workspace?: Pick<IWorkspaceTab, 'face'>
 ): ButtonFace {
   const disabled = (tooltip: string): ButtonFace => ({
     label: trans.__('Pause'),
@@ -50,6 +54,11 @@ export function buttonFace(
     command: null,
     mode: 'pause'
   });
+  if (workspace && isAway(workspace)) {
+    const { face } = workspace;
+    const { word, icon } = workspaceLabel(face, trans);
+    return { ...disabled(workspaceSentence(face, trans)), label: word, icon };
+  }
   const view = viewOf(model, kernelId);
   if (!view) {
     if (model.problem) {
@@ -121,20 +130,22 @@ export class PauseButton extends ReactWidget {
     this.addClass('jp-ToolbarButton');
     _options.model.changed.connect(this._refresh, this);
     _options.context.kernelChanged.connect(this._refresh, this);
+    _options.workspace?.changed.connect(this._refresh, this);
   }
 
   dispose(): void {
     if (!this.isDisposed) {
       this._options.model.changed.disconnect(this._refresh, this);
       this._options.context.kernelChanged.disconnect(this._refresh, this);
+      this._options.workspace?.changed.disconnect(this._refresh, this);
     }
     super.dispose();
   }
 
   protected render(): JSX.Element {
-    const { model, context, commands, trans } = this._options;
+    const { model, context, commands, trans, workspace } = this._options;
     const kernelId = kernelIdOf(context, model);
-    const face = buttonFace(model, kernelId, trans);
+    const face = buttonFace(model, kernelId, trans, workspace);
     return (
       <ToolbarButtonComponent
         className={`jp-gkews-mod-${face.mode}`}
@@ -160,6 +171,7 @@ export namespace PauseButton {
   export interface IOptions {
     model: IGkewsModel;
     context: ISessionContext;
+    workspace?: IWorkspaceTab;
     commands: CommandRegistry;
     trans: TranslationBundle;
   }

@@ -1,7 +1,16 @@
 import { GkewsApi } from '../src/api';
 import { GkewsModel } from '../src/model';
 import { checkpointAll } from '../src/workspaces/asUser';
-import { checkpoint, kernel, operation, status, trans, Wire } from './shapes';
+import {
+  checkpoint,
+  json,
+  kernel,
+  operation,
+  status,
+  trans,
+  until,
+  Wire
+} from './shapes';
 
 const TAKING = operation({ kind: 'checkpoint' });
 const ENDED = { ...TAKING, finished: '2026-11-30T18:00:02.000Z' };
@@ -49,6 +58,16 @@ describe('the checkpoints before a pause as the user', () => {
       404
     );
     expect(await reasons()).toEqual([['k-1', 'operation_not_found']]);
+  });
+
+  it('are waited for no longer once the server cannot be reached', async () => {
+    // A pause that goes on by itself when it is there again would be asked for by nobody.
+    wire.on('GET operations/op-1', TAKING);
+    const asked = reasons();
+    await until(model, () => model.operation('k-1') !== null);
+    wire.answers.set('GET status', () => json({}, 503));
+    await model.refresh();
+    expect(await asked).toEqual([['k-1', 'server_unreachable']]);
   });
 
   it('are told of kernels with which something else is done, and not of paused ones', async () => {

@@ -15,11 +15,15 @@ import type {
   Snapshot,
   Status,
   Survives,
-  Variable,
+  Variable
+} from '../src/tokens';
+import type {
+  Recovery,
+  WakeUp,
   WorkspaceKernel,
   WorkspaceOperation,
   WorkspaceStatus
-} from '../src/tokens';
+} from '../src/workspaces/tokens';
 
 export const trans = nullTranslator.load('jupyter_gkews');
 
@@ -141,6 +145,47 @@ export function workspaceKernel(
     operation: 'op-1',
     checkpoint: 'c-1',
     why_not: null,
+    ...fields
+  };
+}
+
+/** After a cold start: one notebook waits, and one could not come back. */
+export function recovery(fields: Partial<Recovery> = {}): Recovery {
+  return {
+    pause: 'p-1',
+    paused: '2026-11-30T18:00:00.000Z',
+    started: '2026-11-30T19:00:00.000Z',
+    way: 'ask',
+    provenance: 'fresh',
+    message: 'This server was started anew.',
+    kernels: [
+      {
+        kernel: 'k-1',
+        path: 'demo.ipynb',
+        checkpoint: 'c-1',
+        state: 'waiting',
+        why: ''
+      },
+      {
+        kernel: 'k-2',
+        path: 'old/gone.ipynb',
+        checkpoint: null,
+        state: 'lost',
+        why: 'Its notebook is gone.'
+      }
+    ],
+    ...fields
+  };
+}
+
+export function wakeUp(fields: Partial<WakeUp> = {}): WakeUp {
+  return {
+    paused: '2026-11-30T16:00:00.000Z',
+    woke: '2026-11-30T19:00:00.000Z',
+    away_s: 10_800,
+    changed_files: [],
+    hooks_failed: {},
+    trouble: {},
     ...fields
   };
 }

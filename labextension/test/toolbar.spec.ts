@@ -3,12 +3,36 @@ import { GkewsModel } from '../src/model';
 import { CommandIDs } from '../src/tokens';
 import type { KernelStatus } from '../src/tokens';
 import { buttonFace } from '../src/toolbar';
+import type { WorkspaceFace } from '../src/workspaces/tokens';
+import { workspaceSentence } from '../src/workspaces/wording';
 import { kernel, operation, status, trans, Wire } from './shapes';
 
-async function faceOf(fields: Partial<KernelStatus>) {
+/** A workspace of which there is nothing to say. */
+const FACE: WorkspaceFace = {
+  phase: 'here',
+  since: null,
+  why: '',
+  served: true,
+  canResume: false,
+  operation: null,
+  stateless: null,
+  checkpointed: false,
+  provenance: null,
+  recovery: null,
+  answers: false,
+  problem: null,
+  signedOut: false
+};
+
+async function seen(fields: Partial<KernelStatus>): Promise<GkewsModel> {
   const wire = new Wire().on('GET status', status(kernel(fields)));
   const model = new GkewsModel({ api: new GkewsApi(wire.settings, trans) });
   await model.refresh();
+  return model;
+}
+
+async function faceOf(fields: Partial<KernelStatus>) {
+  const model = await seen(fields);
   const face = buttonFace(model, 'k-1', trans);
   model.dispose();
   return face;
@@ -70,6 +94,36 @@ describe('the toolbar button', () => {
     });
     expect(face.tooltip).toMatch(/damaged.*untouched/);
     expect(face.label).toBe('Resume');
+  });
+
+  it.each([
+    ['pausing', 'Pausing'],
+    ['paused', 'Paused'],
+    ['waiting', 'Waiting for capacity'],
+    ['away', 'Does not answer']
+  ] as const)(
+    'says what the card says while its workspace is away: %s',
+    async (phase, label) => {
+      const model = await seen({});
+      const face = {
+        ...FACE,
+        phase,
+        served: false,
+        since: Date.parse('2026-11-30T18:00:00Z')
+      };
+      const button = buttonFace(model, 'k-1', trans, { face });
+      model.dispose();
+      expect(button).toMatchObject({ label, enabled: false, command: null });
+      expect(button.tooltip).toBe(workspaceSentence(face, trans));
+    }
+  );
+
+  it('goes on while one answer only has failed', async () => {
+    const model = await seen({});
+    const face = { ...FACE, phase: 'here' as const, served: false };
+    const button = buttonFace(model, 'k-1', trans, { face });
+    model.dispose();
+    expect(button).toMatchObject({ label: 'Pause', enabled: true });
   });
 
   it('explains a missing server half', async () => {

@@ -1,18 +1,16 @@
 import { GkewsApi } from '../src/api';
 import { GkewsModel } from '../src/model';
-import type { Recovery, WorkspaceFace, WorkspaceStatus } from '../src/tokens';
+import type { WorkspaceFace, WorkspaceStatus } from '../src/workspaces/tokens';
 import { onlyAsUser } from '../src/workspaces/asUser';
 import type { Pace } from '../src/workspaces/pace';
 import { WorkspaceTab } from '../src/workspaces/tab';
-import {
-  lostKernels,
-  workspaceHint,
-  workspaceSentence
-} from '../src/workspaces/wording';
+import { workspaceHint, workspaceSentence } from '../src/workspaces/wording';
 import { answer, Cluster, refuse } from './cluster';
 import {
+  recovery,
   trans,
   until,
+  wakeUp,
   workspace,
   workspaceKernel,
   workspaceOperation
@@ -20,24 +18,6 @@ import {
 
 const NO_NODE =
   'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.';
-
-function recovery(): Recovery {
-  return {
-    pause: 'p-1',
-    started: '2026-11-30T19:00:00.000Z',
-    provenance: 'fresh',
-    message: 'This server was started anew.',
-    kernels: [
-      { kernel: 'k-1', path: 'demo.ipynb', state: 'waiting', why: '' },
-      {
-        kernel: 'k-2',
-        path: 'old/gone.ipynb',
-        state: 'lost',
-        why: 'Its notebook is gone.'
-      }
-    ]
-  };
-}
 
 /** Of which pause the users of this browser have been told. */
 let told: string | null = null;
@@ -401,15 +381,19 @@ describe('the workspace in a page', () => {
   });
 
   it('says that it started fresh until the user has seen it', async () => {
-    const page = await openPaused({ told: 20 });
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    const page = await openPaused({ told: 54_321 });
     await page.tab.resume();
     serves({ provenance: 'fresh' });
     cluster.is('Running');
     await page.phase('ready');
     expect(page.tab.face.provenance).toBe('fresh');
-    // A full return would be told of no longer by now.
-    await new Promise(resolve => setTimeout(resolve, 60));
     await page.model.refresh();
+    // Nothing is set that would end it, as it is for a full return.
+    const delays = timers.mock.calls.map(([, delay]) => delay);
+    timers.mockRestore();
+    expect(delays).toContain(10);
+    expect(delays).not.toContain(54_321);
     expect(page.tab.face.phase).toBe('ready');
     page.tab.dismiss();
     expect(page.tab.face.phase).toBe('here');
@@ -418,15 +402,18 @@ describe('the workspace in a page', () => {
   });
 
   it('says for a while only that it is back with everything, also while news come', async () => {
-    const page = await openPaused({ told: 200 });
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    const page = await openPaused({ told: 201 });
     serves({ provenance: 'restored' });
     cluster.is('Running');
     await page.phase('ready');
-    const began = Date.now();
-    while (page.tab.face.phase === 'ready' && Date.now() - began < 4000) {
-      await page.model.refresh();
-    }
-    expect(page.tab.face.phase).toBe('here');
+    await page.model.refresh();
+    await page.model.refresh();
+    const ends = timers.mock.calls.filter(([, delay]) => delay === 201);
+    timers.mockRestore();
+    // News do not put the end off.
+    expect(ends).toHaveLength(1);
+    await page.phase('here');
   });
 
   it('tells what became of the kernels where the memory did not come back', async () => {
@@ -437,17 +424,15 @@ describe('the workspace in a page', () => {
     await page.phase('ready');
     const { face } = page.tab;
     expect(face.provenance).toBe('fresh');
-    expect(workspaceHint(face, true, trans)).toContain(
-      '1 notebook is there, paused with its checkpoint'
-    );
-    expect(lostKernels(face)).toEqual([
-      { kernel: 'k-2', name: 'gone.ipynb', why: 'Its notebook is gone.' }
+    expect(face.recovery?.kernels.map(({ why }) => why)).toEqual([
+      '',
+      'Its notebook is gone.'
     ]);
   });
 
   it('does not take the start before for one after the pause', async () => {
     cluster.status.recovery = recovery();
-    cluster.status.woke = { woke: 'before' };
+    cluster.status.woke = wakeUp({ woke: 'before' });
     const page = await open();
     page.tab.dismiss();
     cluster.is('Paused');
@@ -459,7 +444,7 @@ describe('the workspace in a page', () => {
 
   it('believes the server that it woke up', async () => {
     const page = await openPaused();
-    cluster.status.woke = { woke: '2026-11-30T19:00:00.000Z' };
+    cluster.status.woke = wakeUp();
     cluster.is('Running');
     await page.phase('ready');
     expect(page.tab.face.provenance).toBe('restored');

@@ -18,7 +18,7 @@ import { Backend } from '../../labextension/test/platform';
 import type {
   WorkspaceOperation,
   WorkspaceStatus
-} from '../../labextension/src/tokens';
+} from '../../labextension/src/workspaces/tokens';
 import { HOME } from './gkews';
 
 const BASE = '/workspace/connect/team/ws/8888/';

@@ -12,8 +12,11 @@ import type { Message } from '@lumino/messaging';
 import React from 'react';
 
 import { pauseIcon } from '../icons';
-import type { ICurrentNotebook, IGkewsModel, IWorkspaceTab } from '../tokens';
+import type { ICurrentNotebook, IGkewsModel } from '../tokens';
+import type { IWorkspaceTab } from '../workspaces/tokens';
 import { viewOf } from '../wording';
+import { isAway } from '../workspaces/away';
+import { LastReturnSection } from '../workspaces/lastReturn';
 import { WorkspaceSection } from '../workspaces/section';
 import { CheckpointsSection } from './checkpoints';
 import { OperationSection } from './operation';
@@ -84,8 +87,7 @@ export class GkewsPanel extends ReactWidget {
     const view = viewOf(model, current.kernelId);
     const props = { model, commands, trans };
     // What can be said of a kernel and done with it is of no use while its workspace is away.
-    const away =
-      !!workspace && !workspace.face.served && workspace.face.phase !== 'here';
+    const away = isAway(workspace);
     return (
       <div className="jp-gkews-Panel-content">
         <div className="jp-gkews-Panel-header">
@@ -106,6 +108,7 @@ export class GkewsPanel extends ReactWidget {
         {workspace && (
           <WorkspaceSection tab={workspace} commands={commands} trans={trans} />
         )}
+        {!away && <LastReturnSection {...props} />}
         {view ? (
           <>
             {!away && <StateSection {...props} view={view} />}
@@ -124,8 +127,12 @@ export class GkewsPanel extends ReactWidget {
             </p>
           )
         )}
-        <CheckpointsSection {...props} view={view} path={current.path} />
-        {view?.ended && <OperationSection {...props} operation={view.ended} />}
+        <fieldset className="jp-gkews-Panel-rest" disabled={away}>
+          <CheckpointsSection {...props} view={view} path={current.path} />
+          {view?.ended && (
+            <OperationSection {...props} operation={view.ended} />
+          )}
+        </fieldset>
       </div>
     );
   }

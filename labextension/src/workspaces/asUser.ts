@@ -6,13 +6,14 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { toProblem } from '../api';
+import { whenEnded } from '../ended';
 import type {
   GkewsProblem,
   IGkewsModel,
-  IWorkspaceTab,
   KernelStatus,
   Operation
 } from '../tokens';
+import type { IWorkspaceTab } from './tokens';
 
 /** Whether the server may not pause its workspace, but this page can ask as the user. */
 export function onlyAsUser({ hasBackend, status }: IWorkspaceTab): boolean {
@@ -73,32 +74,20 @@ export async function checkpointAll(
 }
 
 /** Why it has failed, once it has ended; null if it has not failed. */
-function whyFailed(
+async function whyFailed(
   model: IGkewsModel,
   operation: Operation,
   trans: TranslationBundle
 ): Promise<GkewsProblem | null> {
-  return new Promise(resolve => {
-    const look = () => {
-      const now = model.operation(operation.kernel);
-      if (now?.id === operation.id && !now.finished) {
-        return;
-      }
-      model.changed.disconnect(look);
-      resolve(
-        now?.id === operation.id
-          ? now.error
-          : {
-              // The kernel went, or the server was started anew.
-              reason: 'operation_not_found',
-              message: trans.__(
-                'Whether its checkpoint was written to the end is not known.'
-              ),
-              hint: trans.__('The panel lists the checkpoints that there are.')
-            }
-      );
-    };
-    model.changed.connect(look);
-    look();
-  });
+  const ended = await whenEnded(model, operation);
+  return 'operation' in ended
+    ? ended.operation.error
+    : {
+        // The kernel went, the server was started anew, or it cannot be reached.
+        reason: ended.unknown?.reason ?? 'operation_not_found',
+        message: trans.__(
+          'Whether its checkpoint was written to the end is not known.'
+        ),
+        hint: trans.__('The panel lists the checkpoints that there are.')
+      };
 }

@@ -5,6 +5,7 @@
  */
 
 import type { Listed } from './backend';
+import type { IWorkspaceTab } from './tokens';
 
 /** What is so with a workspace whose server does not answer. */
 export type AwayPhase =
@@ -32,6 +33,17 @@ export type Episode = {
 const UNSCHEDULABLE = /unschedulable|insufficient|nodes are available/i;
 /** Letters of the platform's words, at most. */
 const WORDS = 180;
+
+/**
+ * Whether the workspace is away, so that nothing that is known of its kernels can be relied on, and
+ * nothing be asked of them: every surface says of it what its card says.
+ */
+export function isAway(
+  tab: Pick<IWorkspaceTab, 'face'> | null | undefined
+): boolean {
+  const { served, phase } = tab?.face ?? {};
+  return served === false && phase !== 'here' && phase !== 'none';
+}
 
 export function awayPhase(
   listed: Listed | null,

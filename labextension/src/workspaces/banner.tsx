@@ -12,15 +12,13 @@ import React from 'react';
 
 import { percent, progressText } from '../wording';
 import { showProblem } from '../problems';
-import type { IWorkspaceTab } from '../tokens';
+import type { IWorkspaceTab } from './tokens';
+import type { IGkewsModel } from '../tokens';
 import { CommandIDs } from '../tokens';
 import { ProgressBar } from '../progress';
-import {
-  lostKernels,
-  workspaceHint,
-  workspaceLabel,
-  workspaceSentence
-} from './wording';
+import { canBeResumed, recoveryHint, recoveryRows } from './recovery';
+import { RecoveryButtons, RecoveryList } from './recoveryList';
+import { workspaceHint, workspaceLabel, workspaceSentence } from './wording';
 
 /** Milliseconds between two drawings of an age. */
 const AGE_INTERVAL = 20000;
@@ -31,6 +29,7 @@ export class WorkspaceBanner extends ReactWidget {
     super();
     this.addClass('jp-gkews-Banner');
     _options.tab.changed.connect(this._refresh, this);
+    _options.model.changed.connect(this._refresh, this);
     this._timer = setInterval(() => this.update(), AGE_INTERVAL);
     this._refresh();
   }
@@ -39,20 +38,23 @@ export class WorkspaceBanner extends ReactWidget {
     if (!this.isDisposed) {
       clearInterval(this._timer);
       this._options.tab.changed.disconnect(this._refresh, this);
+      this._options.model.changed.disconnect(this._refresh, this);
     }
     super.dispose();
   }
 
   protected render(): JSX.Element | null {
-    const { tab, commands, trans } = this._options;
+    const { tab, model, commands, trans } = this._options;
     const { face } = tab;
     if (!isShown(tab)) {
       return null;
     }
     const { icon, tone, word } = workspaceLabel(face, trans);
     const { operation } = face;
-    const hint = workspaceHint(face, tab.hasBackend, trans);
-    const lost = lostKernels(face);
+    const rows = face.recovery && recoveryRows(face.recovery, model, trans);
+    const hint = rows
+      ? recoveryHint(rows, trans)
+      : workspaceHint(face, tab.hasBackend, trans);
     return (
       <section
         className={`jp-gkews-Banner-card jp-gkews-mod-${tone}`}
@@ -83,14 +85,8 @@ export class WorkspaceBanner extends ReactWidget {
             </>
           )}
           {hint && <p className="jp-gkews-Muted">{hint}</p>}
-          {lost.length > 0 && (
-            <ul className="jp-gkews-Met">
-              {lost.map(({ kernel, name, why }) => (
-                <li key={kernel}>
-                  <strong>{name}</strong>: {why}
-                </li>
-              ))}
-            </ul>
+          {rows && rows.length > 0 && (
+            <RecoveryList rows={rows} commands={commands} trans={trans} />
           )}
           {/* Only the word is announced: what runs would never let the reader speak. */}
           <span className="jp-gkews-Hidden" role="status" aria-live="polite">
@@ -119,13 +115,16 @@ export class WorkspaceBanner extends ReactWidget {
               {trans.__('Cancel')}
             </button>
           )}
+          {rows && (
+            <RecoveryButtons rows={rows} commands={commands} trans={trans} />
+          )}
           {face.phase === 'ready' && (
             <button
               type="button"
               className="jp-gkews-Button"
               onClick={() => tab.dismiss()}
             >
-              {trans.__('Close')}
+              {rows?.some(canBeResumed) ? trans.__('Later') : trans.__('Close')}
             </button>
           )}
         </div>
@@ -134,7 +133,14 @@ export class WorkspaceBanner extends ReactWidget {
   }
 
   private _refresh(): void {
-    const shown = isShown(this._options.tab);
+    const { tab, model } = this._options;
+    const shown = isShown(tab);
+    const { recovery } = tab.face;
+    if (recovery && recovery.pause !== this._looked) {
+      // What each checkpoint keeps and loses is in their list.
+      this._looked = recovery.pause;
+      void model.loadCheckpoints();
+    }
     if (shown && !this.isAttached) {
       Widget.attach(this, document.body);
     } else if (!shown && this.isAttached) {
@@ -144,6 +150,7 @@ export class WorkspaceBanner extends ReactWidget {
   }
 
   private readonly _timer: ReturnType<typeof setInterval>;
+  private _looked: string | null = null;
 }
 
 /** Whether there is something to say over the page. */
@@ -154,6 +161,7 @@ function isShown({ face }: IWorkspaceTab): boolean {
 export namespace WorkspaceBanner {
   export interface IOptions {
     tab: IWorkspaceTab;
+    model: IGkewsModel;
     commands: CommandRegistry;
     trans: TranslationBundle;
   }

@@ -9,12 +9,12 @@ import type { CommandRegistry } from '@lumino/commands';
 import { GkewsError } from '../api';
 import { pauseIcon, resumeIcon } from '../icons';
 import { showProblem } from '../problems';
+import type { IGkewsModel } from '../tokens';
 import type {
-  IGkewsModel,
   IWorkspaceTab,
   WorkspaceOperation,
   WorkspacePauseHow
-} from '../tokens';
+} from './tokens';
 import { CommandIDs } from '../tokens';
 import { nameOf } from '../wording';
 import { checkpointAll, onlyAsUser } from './asUser';

@@ -7,12 +7,8 @@ import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
-import type {
-  GkewsProblem,
-  KernelStatus,
-  WorkspacePauseHow,
-  WorkspaceStatus
-} from '../tokens';
+import type { GkewsProblem, KernelStatus } from '../tokens';
+import type { WorkspacePauseHow, WorkspaceStatus } from './tokens';
 import { nameOf, sentences } from '../wording';
 import { keepsText } from './wording';
 

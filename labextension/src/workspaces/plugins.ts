@@ -12,9 +12,11 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { GkewsApi } from '../api';
-import { CommandIDs, DOMAIN, IGkewsModel, IWorkspaceTab } from '../tokens';
+import { CommandIDs, DOMAIN, IGkewsModel } from '../tokens';
+import { IWorkspaceTab } from './tokens';
 import { WorkspaceBanner } from './banner';
 import { addWorkspaceCommands } from './commands';
+import { addRecoveryCommands } from './recoveryCommands';
 import { hushConnectionDialogs, openContexts, reconnectAll } from './reconnect';
 import { WorkspaceItem } from './statusItem';
 import { WorkspaceTab } from './tab';
@@ -76,13 +78,22 @@ const surfaces: JupyterFrontEndPlugin<void> = {
     const translators = translator ?? nullTranslator;
     const trans = translators.load(DOMAIN);
     addWorkspaceCommands({ commands, tab: workspace, model, trans });
+    addRecoveryCommands({
+      commands,
+      tab: workspace,
+      model,
+      kernels: serviceManager.kernels,
+      trans
+    });
     for (const command of [
       CommandIDs.pauseWorkspace,
-      CommandIDs.resumeWorkspace
+      CommandIDs.resumeWorkspace,
+      CommandIDs.resumeAll,
+      CommandIDs.startFresh
     ]) {
       palette?.addItem({ command, category: trans.__('Kernel Operations') });
     }
-    new WorkspaceBanner({ tab: workspace, commands, trans });
+    new WorkspaceBanner({ tab: workspace, model, commands, trans });
     hushConnectionDialogs(workspace, translators.load('jupyterlab'));
     workspace.cameBack.connect(() => {
       void reconnectAll(serviceManager, openContexts(shell), model);

@@ -10,7 +10,8 @@ import type { ServiceManager } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { connectNotebook } from '../commands';
-import type { IGkewsModel, IWorkspaceTab } from '../tokens';
+import type { IGkewsModel } from '../tokens';
+import type { IWorkspaceTab } from './tokens';
 
 /** The session contexts of all that is open: notebooks, consoles and whatever else has one. */
 export function openContexts(shell: JupyterFrontEnd.IShell): ISessionContext[] {

@@ -8,7 +8,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import React from 'react';
 
 import { Problem } from '../panel/problem';
-import type { IWorkspaceTab } from '../tokens';
+import type { IWorkspaceTab } from './tokens';
 import { CommandIDs } from '../tokens';
 import { sentences } from '../wording';
 import { onlyAsUser } from './asUser';

@@ -3,7 +3,8 @@
  * became of the memory while it was away. Pure functions of what they are given.
  */
 
-import type { Provenance, Recovery, Status, WorkspaceStatus } from '../tokens';
+import type { Provenance, Status } from '../tokens';
+import type { Recovery, WorkspaceStatus } from './tokens';
 
 const NOTHING: WorkspaceStatus = {
   state: 'none',

@@ -3,41 +3,20 @@
  * the tab's face.
  */
 
-import { ReactWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ISignal } from '@lumino/signaling';
-import { Signal } from '@lumino/signaling';
 import React from 'react';
 
-import type { IWorkspaceTab } from '../tokens';
+import { ActiveItem } from '../activeItem';
+import type { IWorkspaceTab } from './tokens';
 import { workspaceLabel, workspaceLine, workspaceSentence } from './wording';
 
-/** Milliseconds between two drawings of an age. */
-const AGE_INTERVAL = 20000;
-
-export class WorkspaceItem extends ReactWidget {
+export class WorkspaceItem extends ActiveItem {
   constructor(private readonly _options: WorkspaceItem.IOptions) {
-    super();
-    this.addClass('jp-gkews-StatusItem');
-    _options.tab.changed.connect(this._refresh, this);
-    this._timer = setInterval(() => this.update(), AGE_INTERVAL);
+    super(_options.tab.changed);
   }
 
   get isActive(): boolean {
     return this._options.tab.face.phase !== 'none';
-  }
-
-  get activeChanged(): ISignal<this, void> {
-    return this._activeChanged;
-  }
-
-  dispose(): void {
-    if (!this.isDisposed) {
-      clearInterval(this._timer);
-      this._options.tab.changed.disconnect(this._refresh, this);
-      Signal.clearData(this);
-    }
-    super.dispose();
   }
 
   protected render(): JSX.Element | null {
@@ -61,18 +40,6 @@ export class WorkspaceItem extends ReactWidget {
       </button>
     );
   }
-
-  private _refresh(): void {
-    if (this.isActive !== this._wasActive) {
-      this._wasActive = this.isActive;
-      this._activeChanged.emit();
-    }
-    this.update();
-  }
-
-  private readonly _activeChanged = new Signal<this, void>(this);
-  private readonly _timer: ReturnType<typeof setInterval>;
-  private _wasActive = false;
 }
 
 export namespace WorkspaceItem {

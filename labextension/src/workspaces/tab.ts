@@ -10,17 +10,16 @@ import { Signal } from '@lumino/signaling';
 
 import type { GkewsApi } from '../api';
 import { toProblem } from '../api';
+import type { IGkewsModel } from '../tokens';
 import type {
-  IGkewsModel,
   IWorkspaceTab,
   WorkspaceFace,
   WorkspaceOperation,
   WorkspacePauseHow,
   WorkspaceStatus
-} from '../tokens';
-import type { AwayPhase, Episode } from './away';
-import { awayPhase, shortened } from './away';
-import type { Listed } from './backend';
+} from './tokens';
+import { Absence } from './absence';
+import { shortened } from './away';
 import { isSignedOut, WorkspacesBackend } from './backend';
 import type { Pace } from './pace';
 import { PACE } from './pace';
@@ -67,7 +66,8 @@ export class WorkspaceTab implements IWorkspaceTab {
   get face(): WorkspaceFace {
     const { model } = this._options;
     const status = this._status;
-    const served = this._served !== false;
+    const absence = this._absence;
+    const served = absence === null;
     const phase = this._phase();
     const ready = phase === 'ready';
     const answers = phase === 'away' && !!model.problem?.said;
@@ -80,7 +80,7 @@ export class WorkspaceTab implements IWorkspaceTab {
       since: this._since(phase),
       why: served
         ? (operation?.message ?? '')
-        : shortened(this._listed?.stateMessage ?? ''),
+        : shortened(absence?.listed?.stateMessage ?? ''),
       served,
       canResume: !served && phase === 'paused' && !this._asking,
       operation,
@@ -91,12 +91,12 @@ export class WorkspaceTab implements IWorkspaceTab {
       answers,
       problem: served
         ? null
-        : this._error
-          ? toProblem(this._error)
+        : absence.error
+          ? toProblem(absence.error)
           : answers
             ? model.problem
             : null,
-      signedOut: !served && isSignedOut(this._error)
+      signedOut: !served && isSignedOut(absence.error)
     };
   }
 
@@ -184,63 +184,41 @@ export class WorkspaceTab implements IWorkspaceTab {
 
   private async _resume(): Promise<void> {
     const backend = this._backend;
-    if (!backend || this._served !== false) {
+    const absence = this._absence;
+    if (!backend || !absence) {
       return;
     }
     // Another tab or the dashboard may have been first: look right before, ask once.
-    this._take(await backend.read());
-    if (this._phase() !== 'paused') {
+    absence.take(await backend.read());
+    if (absence.phase !== 'paused' || absence !== this._absence) {
       return;
     }
     // A conflict says that somebody was first, between the look and this; whether a request without
     // an answer came through is seen by the next look.
     await backend.setPaused(false);
-    this._askedAt = Date.now();
-    this._episode.starting = true;
-    this._error = null;
+    absence.asked();
   }
 
   private async _look(): Promise<void> {
-    if (this._served !== false || !this._backend) {
+    const absence = this._absence;
+    if (!absence || !this._backend) {
       await this._options.model.refresh();
       return;
     }
     let there = true;
     try {
-      this._take(await this._backend.read());
-      this._error = null;
-      this._tries = 0;
-      there = this._listed?.state === 'Running';
+      const listed = await this._backend.read();
+      absence.take(listed);
+      absence.answered();
+      there = listed?.state === 'Running';
     } catch (error) {
-      this._error = error;
-      this._tries += 1;
+      absence.failed(error);
     }
     if (there) {
       // Not waited for: a server that is frozen answers late or never.
       void this._options.model.refresh();
     }
     this._changed.emit();
-  }
-
-  private _take(listed: Listed | null): void {
-    if (this._served !== false) {
-      return; // it has come back meanwhile
-    }
-    const before = this._phase();
-    const episode = this._episode;
-    this._listed = listed;
-    const phase = awayPhase(listed, episode);
-    if (listed?.paused) {
-      episode.pausing = true;
-    }
-    if (phase === 'paused') {
-      episode.starting = this._isAsked();
-    } else if (phase === 'waiting' || phase === 'restoring') {
-      episode.starting = true;
-    }
-    if (this._phase() !== before) {
-      this._phaseSince = Date.now();
-    }
   }
 
   private _onModel(): void {
@@ -252,19 +230,13 @@ export class WorkspaceTab implements IWorkspaceTab {
       (!!model.problem && this._backend !== null);
     if (model.status && !model.problem) {
       this._onServed(model.status.workspace ?? {});
-    } else if (away && this._served !== false && this._status) {
-      this._served = false;
-      this._wentAt = this._phaseSince = Date.now();
-      this._listed = undefined;
-      this._error = null;
-      this._tries = 0;
-      this._episode = {
-        pausing:
-          this._status.state === 'pausing' ||
+    } else if (away && !this._absence && this._status) {
+      this._absence = new Absence(
+        this._status.state === 'pausing' ||
           this._ours !== null ||
           this._isAsUser(),
-        starting: false
-      };
+        this._pace
+      );
       this._stopTelling();
       this._before = livesOf(model.status);
       if (this._backend) {
@@ -277,18 +249,15 @@ export class WorkspaceTab implements IWorkspaceTab {
   private _onServed(said: Partial<WorkspaceStatus>): void {
     const { model, told } = this._options;
     const { pause } = model.status?.recovery ?? {};
-    if (this._served === null && pause && told?.get() !== pause) {
+    if (this._status === null && pause && told?.get() !== pause) {
       // The memory was lost before this page was opened.
       this._back = Date.now();
     }
-    const before = this._phase();
-    const back = this._served === false && before !== 'here';
-    this._served = true;
+    const back = this._absence !== null && this._phase() !== 'here';
+    this._absence = null;
     this._status = whole(said);
-    this._error = null;
     if (back) {
-      this._listed = undefined;
-      this._askedAt = this._asUser = 0;
+      this._asUser = 0;
       this._back = Date.now();
       this._cameBack.emit();
     }
@@ -330,7 +299,8 @@ export class WorkspaceTab implements IWorkspaceTab {
       return 'none';
     }
     const isNone = status.state === 'none' || status.state === 'unknown';
-    if (this._served !== false) {
+    const absence = this._absence;
+    if (!absence) {
       if (status.state === 'pausing' || status.operation || this._isAsUser()) {
         return 'pausing';
       }
@@ -341,21 +311,9 @@ export class WorkspaceTab implements IWorkspaceTab {
     }
     if (!this._backend) {
       // Nobody can be asked; what the server said last is what is known.
-      return this._episode.pausing ? 'pausing' : isNone ? 'none' : 'here';
+      return absence.isPausing ? 'pausing' : isNone ? 'none' : 'here';
     }
-    const phase: AwayPhase =
-      this._listed !== undefined
-        ? awayPhase(this._listed, this._episode)
-        : this._episode.pausing
-          ? 'pausing'
-          : 'away'; // the backend has not answered yet
-    if (phase === 'paused' && this._isAsked()) {
-      return 'restoring';
-    }
-    if (phase === 'away' && Date.now() - this._wentAt < this._pace.hiccup) {
-      return 'here';
-    }
-    return phase;
+    return absence.phase;
   }
 
   private _since(phase: WorkspaceFace['phase']): number | null {
@@ -365,24 +323,23 @@ export class WorkspaceTab implements IWorkspaceTab {
         return null;
       case 'ready':
         return this._back;
-      case 'paused':
-        return this._listed?.pausedTime || this._phaseSince;
       case 'pausing': {
-        const began = Date.parse(this._status?.operation?.started ?? '');
-        return Number.isNaN(began) ? this._phaseSince : began;
+        const { operation, state, since } = this._status ?? {};
+        const began = Date.parse(
+          operation?.started ?? ((state === 'pausing' && since) || '')
+        );
+        return Number.isNaN(began)
+          ? (this._absence?.since ?? this._asUser) || null
+          : began;
       }
       default:
-        return this._phaseSince;
+        return this._absence?.since ?? null;
     }
   }
 
   /** For a while the server does not see yet what the user has asked for. */
   private _isAsUser(): boolean {
     return Date.now() - this._asUser < this._pace.asked;
-  }
-
-  private _isAsked(): boolean {
-    return Date.now() - this._askedAt < this._pace.asked;
   }
 
   private _schedule(): void {
@@ -395,19 +352,13 @@ export class WorkspaceTab implements IWorkspaceTab {
 
   /** Milliseconds until the next look; null where others tell. */
   private _delay(): number | null {
-    const { busy, calm, slow } = this._pace;
-    const phase = this._phase();
-    if (this._served !== false) {
-      return phase === 'pausing' ? busy : null;
+    if (!this._absence) {
+      return this._phase() === 'pausing' ? this._pace.busy : null;
     }
-    if (!this._backend) {
-      return null; // the model asks again by itself
-    }
-    if (this._error) {
-      return Math.min(slow, busy * 2 ** Math.min(this._tries, 6));
-    }
-    const still = phase === 'paused' || phase === 'failed' || phase === 'gone';
-    return !still ? busy : this._options.isVisible() ? calm : slow;
+    // Without a backend the model asks again by itself.
+    return this._backend
+      ? this._absence.delay(this._options.isVisible())
+      : null;
   }
 
   private readonly _pace: Pace;
@@ -416,16 +367,9 @@ export class WorkspaceTab implements IWorkspaceTab {
   private readonly _failed = new Signal<this, WorkspaceOperation>(this);
   private _backend: WorkspacesBackend | null = null;
   private _status: WorkspaceStatus | null = null;
-  /** Whether the server answers; null before it was asked. */
-  private _served: boolean | null = null;
-  /** What the backend said last; undefined before it has answered. */
-  private _listed: Listed | null | undefined;
-  /** Why the backend could not be asked at the last look. */
-  private _error: unknown = null;
-  private _episode: Episode = { pausing: false, starting: false };
-  private _wentAt = 0;
-  private _phaseSince = 0;
-  private _askedAt = 0;
+  /** The time without the server that lasts now; null while it answers. */
+  private _absence: Absence | null = null;
+  /** When the user was last asked for in the server's place; 0: never. */
   private _asUser = 0;
   /** When it came back, until the user has seen it. */
   private _back: number | null = null;
@@ -433,7 +377,6 @@ export class WorkspaceTab implements IWorkspaceTab {
   private _ours: string | null = null;
   /** Which life of the server this page knew before it went. */
   private _before: Lives = {};
-  private _tries = 0;
   private _looking: Promise<void> | null = null;
   private _asking: Promise<void> | null = null;
   private _timer: ReturnType<typeof setTimeout> | undefined;

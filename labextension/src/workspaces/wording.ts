@@ -3,7 +3,6 @@
  * they are given.
  */
 
-import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { age, ago, localTime } from '../format';
@@ -14,7 +13,7 @@ import {
   warningIcon,
   workingIcon
 } from '../icons';
-import type { WorkspaceFace, WorkspaceStatus } from '../tokens';
+import type { WorkspaceFace, WorkspaceStatus } from './tokens';
 import type { ILabel } from '../wording';
 import { phaseName, provenanceLabel } from '../wording';
 
@@ -192,7 +191,11 @@ export function workspaceHint(
         'Somebody has deleted it. Copy what is unsaved out of this tab before you close it.'
       );
     case 'ready':
-      return readyHint(face, trans);
+      return face.provenance === 'fresh'
+        ? trans.__(
+            'The checkpoints of its kernels can be restored from the panel.'
+          )
+        : '';
     default:
       return '';
   }
@@ -223,64 +226,6 @@ function pausedHint(
     : trans.__(
         'Its memory is in a snapshot. What is unsaved in this tab stays here.'
       );
-}
-
-function readyHint(
-  { provenance, recovery }: WorkspaceFace,
-  trans: TranslationBundle
-): string {
-  if (!recovery) {
-    return provenance === 'fresh'
-      ? trans.__(
-          'The checkpoints of its kernels can be restored from the panel.'
-        )
-      : '';
-  }
-  const count = (...states: string[]) =>
-    recovery.kernels.filter(({ state }) => states.includes(state)).length;
-  const [waiting, done, lost] = [
-    count('waiting', 'recovering', 'failed'),
-    count('recovered'),
-    count('lost')
-  ];
-  const parts = [];
-  if (waiting) {
-    parts.push(
-      trans._n(
-        '%1 notebook is there, paused with its checkpoint: resume it, or run a cell.',
-        '%1 notebooks are there, paused with their checkpoints: resume them, or run a cell.',
-        waiting
-      )
-    );
-  }
-  if (done) {
-    parts.push(
-      trans._n(
-        '%1 kernel has loaded its checkpoint.',
-        '%1 kernels have loaded their checkpoints.',
-        done
-      )
-    );
-  }
-  if (lost) {
-    parts.push(
-      trans._n('%1 could not come back:', '%1 could not come back:', lost)
-    );
-  }
-  return parts.join(' ');
-}
-
-/** The kernels that could not come back, with the reason. */
-export function lostKernels({
-  recovery
-}: WorkspaceFace): { kernel: string; name: string; why: string }[] {
-  return (recovery?.kernels ?? [])
-    .filter(({ state }) => state === 'lost')
-    .map(({ kernel, path, why }) => ({
-      kernel,
-      name: path ? PathExt.basename(path) : kernel,
-      why
-    }));
 }
 
 /** The status bar's text: the word, and the one number that matters now. */
