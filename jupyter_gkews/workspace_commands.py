@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .cluster_connection import cluster_options, connected
@@ -144,16 +146,21 @@ def pause(options: argparse.Namespace, among: list[Server]) -> None:
 
 
 def resume(options: argparse.Namespace, among: list[Server]) -> None:
-    """Ask for the start; wait until it runs."""
+    """Ask for the start; wait until it runs, and until it is known whether it was restored."""
     del among
     with _followed(options) as (observer, pauses):
+        from .engines.workspaces.pausing import TOLD_S
+
         requested = pauses.request_resume()
         if options.no_wait:
             observer.catch_up(requested.version, 10)
             _print_end(options, observer.state(), observer, how=requested.how)
             return
         seconds = RESUME_S if options.timeout is None else options.timeout
+        end = time.monotonic() + seconds
         state = pauses.wait_running(requested, seconds, _telling(options))
+        left = max(0.0, min(TOLD_S, end - time.monotonic()))
+        state = _or_where_it_is_told(pauses.wait_told(state, left, _telling(options)), observer)
         _print_end(options, state, observer, how=requested.how)
 
 
@@ -190,7 +197,7 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
                 f"The workspace is not {options.wanted} yet: {state.message}",
                 state.hint or "Nothing was changed.",
             )
-        _print_end(options, state, observer, how="waited")
+        _print_end(options, _or_where_it_is_told(state, observer), observer, how="waited")
 
 
 # -- the cluster -----------------------------------------------------------------------------
@@ -260,6 +267,18 @@ def _print_end(
         print_json({**place, "request": how, **said, **state.to_json()})
     else:
         _print_state(state, observer.namespace, observer.name)
+
+
+def _or_where_it_is_told(state: WorkspaceState, observer: WorkspaceObserver) -> WorkspaceState:
+    """Where nothing says what became of the memory, with where it will be said."""
+    if state.state != "running" or state.provenance is not None or state.hint:
+        return state
+    place = f"{observer.namespace}/{observer.name}"
+    hint = (
+        f"Whether its memory came back: `jupyter gkews workspace status {place}` tells what the "
+        "cluster says of it, and JupyterLab in it what each kernel goes on from."
+    )
+    return replace(state, hint=hint)
 
 
 def _print_state(state: WorkspaceState, namespace: str, name: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import yaml
 
 from jupyter_gkews import cli
 from jupyter_gkews.engines.pod_account import InPod
+from jupyter_gkews.engines.workspaces import state as state_words
 
 from .actors import Platform
 from .admin import Admin
@@ -90,6 +92,31 @@ def test_a_workspace_is_paused_and_resumed(
     code, out, err = run("resume", "default/ws")
     assert code == 0, err
     assert "default/ws: running, restored" in out
+
+
+def test_a_resume_ends_when_it_is_known_whether_the_memory_came_back(
+    run: Callable[..., tuple[int, str, str]], running: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_words, "SIGN_OF_RESTORE", timedelta(seconds=1))
+    running.nodes.restores = "cold"  # and nobody says a word of it
+    assert run("pause", "default/ws")[0] == 0
+    code, out, err = run("resume", "default/ws")
+    assert code == 0, err
+    assert "whether it was restored is not said yet" in err
+    assert "default/ws: running, fresh" in out
+    assert "come back from their checkpoints" in out
+
+
+def test_a_resume_that_may_not_wait_says_where_the_rest_is_told(
+    run: Callable[..., tuple[int, str, str]], running: Platform
+) -> None:
+    running.nodes.restores = "cold"
+    assert run("pause", "default/ws")[0] == 0
+    assert run("resume", "default/ws", "--no-wait")[0] == 0
+    code, out, err = run("wait", "default/ws")
+    assert code == 0, err
+    assert "default/ws: running\n" in out
+    assert "jupyter gkews workspace status default/ws" in out
 
 
 def test_json_has_the_state_and_what_a_pause_would_meet(

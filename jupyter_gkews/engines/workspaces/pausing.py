@@ -17,12 +17,14 @@ from .observing import look
 from .problems import ClusterError
 from .requesting import Requested, Requests
 from .seen import Seen
-from .state import WorkspaceState, age, read
+from .state import SIGN_OF_RESTORE, WorkspaceState, age, read
 from .words import CHECKPOINTING, RESTORING, uid_of
 
 Progress = Callable[[WorkspaceState], None]
 #: Seconds that the addon is given to try again by itself after a snapshot has failed.
 GRACE_S = 10.0
+#: Seconds until it is known of a pod that runs whether it was restored; clocks may differ a little.
+TOLD_S = SIGN_OF_RESTORE.total_seconds() + 15.0
 
 
 def deadline_s(resident: int | None) -> float:
@@ -160,6 +162,24 @@ class Pauses(Requests):
                 "cancelled", f"Somebody paused it again: {state.message}", "Nothing was lost."
             )
         return state
+
+    def wait_told(
+        self, running: WorkspaceState, seconds: float = TOLD_S, progress: Progress | None = None
+    ) -> WorkspaceState:
+        """`running` once it is known whether it was restored: GKE says so some time after the pod
+        is ready, and after a while of silence it was not. At most `seconds`; where nobody will
+        say it, or the workspace does not run any longer, at once."""
+        told = Teller(progress)
+        found = self.observer.wait(
+            lambda seen, state: (
+                told(state)
+                or state.state != "running"
+                or state.provenance is not None
+                or not seen.wanted_snapshot
+            ),
+            seconds if running.provenance is None else 0.0,
+        )
+        return found if found is not None and found.state == "running" else running
 
     def _not_seen(self, seconds: float) -> GkewsError:
         """What is known of the workspace is older than the request: nothing may be said of it."""
