@@ -104,6 +104,7 @@ class Recoveries:
         self._ctx, self._way, self._pauses, self._server = ctx, way, pauses, server
         self._resume, self._tell = resume, tell
         self._lock: int | None = None
+        self._taken_over = False
         self._entry: PauseEntry | None = None
         self.last: Recovery | None = None
 
@@ -130,7 +131,7 @@ class Recoveries:
         if entry is None:
             return []
         self._entry = entry
-        found = self.last = Recovery(entry.id, entry.opened, utcnow(), self._way)
+        found = Recovery(entry.id, entry.opened, utcnow(), self._way)
         records = []
         for kernel in entry.kernels:
             why_not = self._why_not(kernel)
@@ -143,6 +144,7 @@ class Recoveries:
             found.kernels.append(
                 Found(kernel.kernel, kernel.path, kernel.checkpoint, state, why_not or "")
             )
+        self.last = found
         return records
 
     def _newest(self) -> PauseEntry | None:
@@ -205,6 +207,12 @@ class Recoveries:
 
     async def take_over(self) -> list[PausedRecord]:
         """Make the kernels of the pause paused kernels of this server; their records."""
+        try:
+            return await self._take_over()
+        finally:
+            self._taken_over = True
+
+    async def _take_over(self) -> list[PausedRecord]:
         records = await asyncio.to_thread(self.find)
         if self.last is None:
             return []
@@ -272,6 +280,8 @@ class Recoveries:
         if self.last is None:
             return None
         for one in self.last.kernels:
+            if not self._taken_over:  # a page that asks early: they are not there yet
+                break
             if one.state in ("waiting", "failed") and one.kernel not in self._ctx.kernels:
                 one.state, one.why = "lost", "it was shut down; its checkpoint is in the list"
         return self.last.to_json()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from live_server import LiveKernel, LiveServer, wait_until
 
-from jupyter_gkews.journal.pauses import JournalledKernel, PauseEntry, WorkspacePauses
+from jupyter_gkews.journal.pauses import JournalledKernel, PauseEntry, WorkspacePauses, life
+from jupyter_gkews.lifecycle import adoption
 from jupyter_gkews.lifecycle.records import PausedRecord, PausedRecords
-from jupyter_gkews.lifecycle.recovery import LIVES
+from jupyter_gkews.lifecycle.recovery import LIVES, Recoveries
 
 StartServer = Callable[..., LiveServer]
 
@@ -211,3 +217,42 @@ def test_a_second_server_beside_the_one_that_pauses_takes_nothing(
     third = start_server()
     assert third.kernel_of("n.ipynb").id == kernel.id
     assert third.get("gkews/status")["recovery"]["pause"] == pause.id
+
+
+def test_a_page_that_asks_while_kernels_are_taken_over_takes_none_for_shut_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses, server = WorkspacePauses(tmp_path), {"root": "/home/me", "base_url": "/"}
+    kernel = JournalledKernel("k", "python3", "n.ipynb", "/home/me/n.ipynb", "running", "c")
+    pauses.open(
+        workspace={"namespace": "team", "name": "me"},
+        pod={"name": "ws-me-0", "uid": "1"},
+        kernels=[kernel],
+        server=server,
+    )
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text(journal.read_text().replace(life(), "of a server that has ended"))
+    listed: set[str] = set()
+    ctx: Any = SimpleNamespace(
+        store=SimpleNamespace(root=tmp_path, manifest=lambda _: SimpleNamespace(environment={})),
+        kernels=listed, records=PausedRecords(tmp_path), log=logging.getLogger(),
+    )  # fmt: skip
+    recoveries = Recoveries(
+        ctx, "ask", pauses=pauses, server=server, resume=AsyncMock(), tell=lambda: None
+    )
+    told = []
+
+    async def adopt(_: Any, records: list[PausedRecord]) -> list[PausedRecord]:
+        told.append(recoveries.describe())
+        listed.update(record.kernel for record in records)
+        return records
+
+    monkeypatch.setattr(adoption, "why_not", lambda *_: None)
+    monkeypatch.setattr(adoption, "adopt", adopt)
+    assert recoveries.describe() is None
+    asyncio.run(recoveries.take_over())
+    told.append(recoveries.describe())
+    assert [each["kernels"][0]["state"] for each in told if each] == ["waiting", "waiting"]
+    listed.clear()  # the user shuts it down
+    last = recoveries.describe()
+    assert last is not None and last["kernels"][0]["state"] == "lost"
