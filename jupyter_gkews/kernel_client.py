@@ -327,12 +327,15 @@ class KernelClient:
         each. Raises kernel_unreachable if they (or a cell) still run after `timeout_s` (s), and
         kernel_died."""
         content = {"action": ACTION_RESUMED, **told}
+        self._provisioner.runs_hooks = True
         try:
             reply = await self._request("shell", content, timeout_s)
         except GkewsError as error:
             if error.reason == "kernel_died":
                 raise self._ended_by_functions(error.hint) from error
             raise
+        finally:
+            self._provisioner.runs_hooks = False
         return list(reply.get("hooks") or [])
 
     def _ended_by_functions(self, hint: str) -> GkewsError:

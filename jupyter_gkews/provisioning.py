@@ -67,6 +67,7 @@ class PausableProvisioner(LocalProvisioner):
         self._death_told = False
         self._end_asked: tuple[str, str] | None = None  # the last launch that was, and how
         self._end_untold = False  # the pause has ended, by a restart or a shutdown: not yet known
+        self.runs_hooks = False  # the user's on_resume functions run: an interrupt is for them
 
     # -- what lifecycle asks ----------------------------------------------------------------
 
@@ -236,12 +237,15 @@ class PausableProvisioner(LocalProvisioner):
         return status
 
     async def send_signal(self, signum: int) -> None:
-        """As the base class. An interrupt while paused or resuming ends the cells that wait."""
+        """As the base class. An interrupt while paused or resuming ends the cells that wait, and
+        the on_resume function that runs."""
         waiting = self.phase in ("paused", "resuming")
         if waiting and signum == signal.SIGINT:
-            # It must not reach a process that starts: Python's start would end with it.
             if not getattr(self.parent, "shutting_down", False):
                 self.clients.tell(lambda client: client.interrupted())
+            # It must not reach a process that starts: Python's start would end with it.
+            if self.phase == "resuming" and self.runs_hooks:
+                await super().send_signal(signum)
         elif self.phase != "paused":
             await super().send_signal(signum)
 

@@ -29,9 +29,14 @@ class InPod:
         """For messages."""
         return "the cluster of this pod"
 
+    @property
+    def is_there(self) -> bool:
+        """Whether this process lives in a pod at all."""
+        return bool(self.environ.get("KUBERNETES_SERVICE_HOST"))
+
     def why_not(self) -> str | None:
         """Why this process has no such account, in a sentence; None if it has."""
-        if not self.environ.get("KUBERNETES_SERVICE_HOST"):
+        if not self.is_there:
             return "This server does not run in a Kubernetes pod."
         if not (self.account / "token").is_file():
             return "The pod has no service-account token (automountServiceAccountToken is off)."

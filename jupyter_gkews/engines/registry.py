@@ -86,14 +86,22 @@ class Memory(Protocol):
 def workspace_engine(
     base_url: str, account: Path, memory: Callable[[], Memory], timeout_s: float | None
 ) -> WorkspaceEngine | None:
-    """The engine that pauses the whole workspace; None outside of a Kubernetes pod with a service
-    account, of which nobody is asked. `memory()`: of this pod; see WorkspacesEngine.
+    """The engine that pauses the whole workspace; None outside of a Kubernetes pod, of which nobody
+    is asked. `memory()`: of this pod; see WorkspacesEngine.
 
-    Raises GkewsError (`no_workspace`) in a pod whose Python has no `kubernetes`.
+    Raises GkewsError (`no_workspace`) in a pod that cannot ask: without the token of a service
+    account, or with a Python that has no `kubernetes`.
     """
     pod = InPod(account)
-    if pod.why_not() is not None:
+    if not pod.is_there:
         return None
+    why_not = pod.why_not()
+    if why_not is not None:
+        raise GkewsError(
+            "no_workspace",
+            f"Whether this pod is one of a workspace is not known. {why_not}",
+            "Give the pod a service account with its token. Kernels can be paused one by one.",
+        )
     if importlib.util.find_spec("kubernetes") is None:
         raise GkewsError(
             "no_workspace",

@@ -162,7 +162,7 @@ class KernelSession:
         except GkewsError as error:
             reply = {"status": "error", **error.to_json()}
         except KeyboardInterrupt:
-            cancelled = GkewsError("cancelled", "The checkpoint was interrupted.", _AS_IT_WAS)
+            cancelled = GkewsError("cancelled", "It was interrupted.", _AS_IT_WAS)
             reply = {"status": "error", **cancelled.to_json()}
         except Exception as error:
             internal = GkewsError("internal", f"{type(error).__name__}: {error}", _AS_IT_WAS)

@@ -18,9 +18,6 @@ from .run import Run
 from .state import KernelEntry, age_s
 from .subject import Subject
 
-#: What is waited for; a task that nobody holds may be collected.
-_WAITING: set[asyncio.Future[None]] = set()
-
 
 @dataclass
 class Told:
@@ -75,7 +72,8 @@ async def after_resume(ctx: Context, on: Subject, run: Run, provenance: str, pau
 
 
 def later(ctx: Context, on: Subject, provenance: str, paused: str) -> None:
-    """For a kernel that goes on in the middle of a cell: they run when it has ended."""
+    """For a kernel that goes on in the middle of a cell: they run when it has ended. Until then the
+    kernel's entry holds what waits for it; it ends with the talk to the kernel."""
 
     async def wait() -> None:
         with contextlib.suppress(GkewsError):  # its death is told by others
@@ -83,9 +81,7 @@ def later(ctx: Context, on: Subject, provenance: str, paused: str) -> None:
             if told.failed:
                 ctx.log.warning("Kernel %s: %s", on.entry.id, told.sentence())
 
-    task = asyncio.ensure_future(wait())
-    _WAITING.add(task)
-    task.add_done_callback(_WAITING.discard)
+    on.entry.after_cell = asyncio.ensure_future(wait())
 
 
 def since(ctx: Context, entry: KernelEntry, otherwise: str | None = None) -> str:

@@ -89,6 +89,9 @@ _WORDS = {
 }
 
 
+_START_AGAIN = "Open the notebook and run its cells again."
+
+
 def _kernels(count: int) -> str:
     return "1 kernel:" if count == 1 else f"{count} kernels:"
 
@@ -134,15 +137,15 @@ class Recoveries:
         found = Recovery(entry.id, entry.opened, utcnow(), self._way)
         records = []
         for kernel in entry.kernels:
-            why_not = self._why_not(kernel)
-            record = self._record(entry, kernel) if why_not is None else None
-            if record is not None:
-                records.append(record)
-            elif why_not is None:  # paused by itself, before: its own record is taken over
+            if kernel.state == "paused":  # by itself, before: its own record is taken over
                 continue
-            state = "waiting" if record is not None else "lost"
+            state, why_not = "waiting", ""
+            try:
+                records.append(self._record(entry, kernel))
+            except GkewsError as error:
+                state, why_not = "lost", error.message
             found.kernels.append(
-                Found(kernel.kernel, kernel.path, kernel.checkpoint, state, why_not or "")
+                Found(kernel.kernel, kernel.path, kernel.checkpoint, state, why_not)
             )
         self.last = found
         return records
@@ -179,30 +182,22 @@ class Recoveries:
         os.close(held)
         return False
 
-    def _why_not(self, kernel: JournalledKernel) -> str | None:
-        """Why there is nothing to bring back; None if there is, or it is a paused kernel's own."""
-        if kernel.state == "paused":
-            return None
+    def _record(self, entry: PauseEntry, kernel: JournalledKernel) -> PausedRecord:
+        """As if the kernel had been paused by itself. Raises GkewsError if there is nothing to
+        load."""
         if kernel.checkpoint is None:
             said = (kernel.why_not or {}).get("message")
-            return said or "No checkpoint of it was written."
-        try:
-            self._ctx.store.manifest(kernel.checkpoint)
-        except GkewsError as error:
-            return error.message
-        return None
-
-    def _record(self, entry: PauseEntry, kernel: JournalledKernel) -> PausedRecord | None:
-        if kernel.state == "paused":
-            return None
-        assert kernel.checkpoint is not None
+            raise GkewsError(
+                "checkpoint_not_found", said or "No checkpoint of it was written.", _START_AGAIN
+            )
+        manifest = self._ctx.store.manifest(kernel.checkpoint)
         return PausedRecord(
             kernel=kernel.kernel,
             kernel_name=kernel.kernel_name,
             checkpoint=kernel.checkpoint,
             since=entry.opened,
             notebook=kernel.notebook,
-            kernel_info=_kernel_info(self._ctx.store.manifest(kernel.checkpoint).environment),
+            kernel_info=_kernel_info(manifest.environment),
         )
 
     async def take_over(self) -> list[PausedRecord]:

@@ -155,6 +155,8 @@ class Roster:
             if entry.talk is not None:
                 entry.talk.close()
                 entry.talk = None
+        waiting = (entry.after_cell for entry in self._entries.values() if entry.after_cell)
+        await asyncio.gather(*waiting, return_exceptions=True)
         await asyncio.gather(*self._tasks)
 
     # -- callbacks of the process and the kernel -------------------------------------------

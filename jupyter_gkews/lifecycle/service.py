@@ -90,25 +90,12 @@ class Lifecycle:
         on = self.roster.subject(kernel_id)
         if kind == "checkpoint" and on.entry.background is not None:
             return on.entry.background.operation
-        if kind != "checkpoint" and on.entry.run is not None and on.entry.run.in_background:
+        if kind != "checkpoint":
             self._aside(on.entry)  # the kernel itself waits for it
         if (run := self._running(on, kind)) is not None:
             return run.operation
-        if on.entry.state == "paused":
-            raise GkewsError(
-                "already_paused",
-                "The kernel is paused already.",
-                "Its checkpoint is kept. "
-                + ("Resume it first." if kind == "checkpoint" else "Resume it, or run a cell."),
-            )
-        if (why := on.process.why_not_pausable()) is not None:
-            raise why
-        if (
-            request.when == "now"
-            and not on.talk.is_idle()
-            and not (kind == "pause" and in_cell.possible(self._ctx, on, request))
-        ):
-            raise pausing.busy("A cell is running.")
+        in_a_cell = kind == "pause" and in_cell.possible(self._ctx, on, request)
+        self._check_can_be_saved(on, kind, request, in_a_cell=in_a_cell)
         if request.snapshot and snapshotting.engine_of(self._ctx, on) is None:
             raise GkewsError(
                 "snapshot_unavailable",
@@ -127,13 +114,9 @@ class Lifecycle:
         from .workspace_kernels import checkpoint_and_hold
 
         on = self.roster.subject(kernel_id)
-        if on.entry.run is not None and on.entry.run.in_background:
-            self._aside(on.entry)
+        self._aside(on.entry)
         self._running(on, "hold")
-        if (why := on.process.why_not_pausable()) is not None:
-            raise why
-        if request.when == "now" and not on.talk.is_idle():
-            raise pausing.busy("A cell is running.")
+        self._check_can_be_saved(on, "hold", request)
 
         async def procedure(subject: Subject, run: Run) -> None:
             await checkpoint_and_hold(self._ctx, subject, run, request, held, written)
@@ -159,7 +142,26 @@ class Lifecycle:
     @staticmethod
     def _aside(entry: KernelEntry) -> None:
         """Let another operation begin beside a checkpoint that is being written."""
-        entry.run, entry.background = None, entry.run
+        if entry.run is not None and entry.run.in_background:
+            entry.run, entry.background = None, entry.run
+
+    @staticmethod
+    def _check_can_be_saved(
+        on: Subject, kind: str, request: PauseRequest, *, in_a_cell: bool = False
+    ) -> None:
+        """Raises GkewsError if no checkpoint can be written now, or not as it is asked for.
+        `in_a_cell`: its cell need not end."""
+        if on.entry.state == "paused":
+            raise GkewsError(
+                "already_paused",
+                "The kernel is paused already.",
+                "Its checkpoint is kept. "
+                + ("Resume it, or run a cell." if kind == "pause" else "Resume it first."),
+            )
+        if (why := on.process.why_not_pausable()) is not None:
+            raise why
+        if request.when == "now" and not in_a_cell and not on.talk.is_idle():
+            raise pausing.busy("A cell is running.")
 
     def resume(self, kernel_id: str, request: ResumeRequest | None = None) -> Operation:
         """Resume a paused kernel. Raises `not_paused`, `operation_running`."""

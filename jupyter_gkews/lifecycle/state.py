@@ -5,6 +5,7 @@ Holds data and words only; `service` and the procedures beside it change it.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -60,6 +61,7 @@ class KernelEntry:
     run: Run | None = None  # the operation that runs
     background: Run | None = None  # a checkpoint that is still written while `run` runs
     last_operation: Operation | None = None
+    after_cell: asyncio.Future[None] | None = None  # what waits for the end of a frozen cell
     paused_before: bool = False
     notebook: str | None = None  # as in the record of a paused kernel, absolute
     survives: dict[str, Any] | None = None  # the last table, with "as_of"

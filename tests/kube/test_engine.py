@@ -93,7 +93,7 @@ async def test_it_asks_nobody_before_it_is_asked_and_leaves_nothing(
     assert threads() == before
 
 
-def test_outside_of_a_pod_there_is_no_engine(
+def test_outside_of_a_pod_there_is_no_engine_and_a_pod_without_a_token_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made() -> WorkspaceEngine | None:
@@ -105,7 +105,9 @@ def test_outside_of_a_pod_there_is_no_engine(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     assert made() is not None
     (tmp_path / "token").unlink()
-    assert made() is None
+    with pytest.raises(GkewsError, match="automountServiceAccountToken is off") as unknown:
+        made()
+    assert unknown.value.reason == "no_workspace"
 
 
 @in_a_loop

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from gvisor_here import add_kernelspec, skip_without_runsc
-from live_server import LiveKernel, LiveServer
+from live_server import LiveKernel, LiveServer, wait_until
 
 HOOKS = """
 import os, socket
@@ -33,6 +33,15 @@ def broken(resumed):
 
 @on_resume
 def last(): heard.append("last")
+"""
+
+ENDLESS = """
+import time
+@on_resume
+def endless():
+    open({!r}, "w").close()
+    while True:
+        time.sleep(0.05)
 """
 
 SLOW = """
@@ -66,11 +75,18 @@ def test_they_run_after_a_recovery_and_see_the_kernel_s_own_objects(server: Live
     assert kinds(kernel).endswith("'recovered', 'method', 'method']")
 
 
-def test_one_that_fails_is_shown_and_the_others_run(server: LiveServer) -> None:
+def test_one_that_fails_or_is_interrupted_is_shown_and_the_others_run(server: LiveServer) -> None:
     kernel = server.notebook("broken.ipynb").ready()
-    kernel.run(HOOKS + BROKEN)
+    runs = server.root / "runs"
+    kernel.run(HOOKS + ENDLESS.format(str(runs)) + BROKEN)
     kernel.do("pause")
-    resumed = kernel.do("resume")
+    operation = kernel.ask("resume")["id"]
+    wait_until(runs.exists, "the function runs")
+    assert kernel.status["state"] == "resuming"
+    server.post(f"api/kernels/{kernel.id}/interrupt", status=204)
+    resumed = server.operation(operation)
+    assert resumed["error"] is None
+    assert "endless: KeyboardInterrupt" in resumed["result"]["note"]
     assert "broken: ZeroDivisionError: division by zero" in resumed["result"]["note"]
     assert kernel.status["state"] == "running" and kernel.status["provenance"] == "recovered"
     shown = kernel.run("pass")
