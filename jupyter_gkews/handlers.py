@@ -300,7 +300,9 @@ class RestoreHandler(GkewsHandler):
         if kernel_id is not None and not isinstance(kernel_id, str):
             raise bad_request("'kernel_id' must be the id of a kernel, or left out.")
         accept = accepts_missing(body)
-        operation = await self.lifecycle.restore(checkpoint_id, kernel_id, accept_missing=accept)
+        operation = await self.lifecycle.restores.restore(
+            checkpoint_id, kernel_id, accept_missing=accept
+        )
         self.accepted(operation)
 
 
