@@ -9,23 +9,20 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
 from jupyter_events.schema_registry import SchemaRegistryException
-from jupyter_server._tz import utcnow
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 
-from . import freezable_server
+from . import freezable_server, server_hooks
 from .engines.pod_account import ACCOUNT
 from .engines.registry import engines_of, workspace_engine
 from .engines.restore_signs import Place
-from .errors import GkewsError
 from .events import LIFECYCLE_SCHEMA, LIFECYCLE_SCHEMA_ID
 from .handlers import routes
 from .journal.pauses import WorkspacePauses
@@ -39,70 +36,16 @@ from .lifecycle.service import Lifecycle
 from .running import RunningKernels
 from .sandbox_kernelspecs import WhyNoSandbox, say_why_not
 from .settings_language import translate_settings
+from .store_at_first_use import StoreAtFirstUse
 from .workspace_handlers import workspace_routes
 
 if TYPE_CHECKING:
     from .engines.base import WorkspaceEngine
     from .engines.restore_signs import RestoreSigns
-    from .kernel.checkpoint.manifest import Manifest
-    from .kernel.checkpoint.store import CheckpointStore
     from .sandboxed_server import SandboxedServer
 
-PROVISIONER = "gkews-provisioner"
 #: A browser waits at most so long (seconds) for the paused kernels to be taken over.
 ADOPTION_TIMEOUT_S = 15.0
-
-
-class StoreAtFirstUse:
-    """The checkpoint store, imported (with its hash functions) when it is first asked."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    @cached_property
-    def _store(self) -> CheckpointStore:
-        from .kernel.checkpoint.store import CheckpointStore
-
-        return CheckpointStore(self.root)
-
-    def summaries(self) -> list[dict[str, Any]]:
-        """As CheckpointStore."""
-        return self._store.summaries()
-
-    def summary(self, checkpoint: str) -> dict[str, Any]:
-        """As CheckpointStore."""
-        return self._store.summary(checkpoint)
-
-    def manifest(self, checkpoint: str) -> Manifest:
-        """As CheckpointStore."""
-        return self._store.manifest(checkpoint)
-
-    def missing_files(self, checkpoint: str, stop: Callable[[], bool]) -> GkewsError | None:
-        """As CheckpointStore."""
-        return self._store.missing_files(checkpoint, stop)
-
-    def delete(self, checkpoint: str) -> int:
-        """As CheckpointStore."""
-        return self._store.delete(checkpoint)
-
-    def collect(
-        self,
-        *,
-        older_than_s: float | None,
-        keep: int | None,
-        protected: frozenset[str],
-        dry_run: bool,
-    ) -> dict[str, Any]:
-        """As CheckpointStore."""
-        return self._store.collect(
-            older_than_s=older_than_s, keep=keep, protected=protected, dry_run=dry_run
-        )
-
-    def sweep(self) -> int:
-        """Remove what dead saves left half written, unless a save runs; the bytes freed."""
-        if not any((self.root / "checkpoints").glob(".*")):
-            return 0
-        return self._store.gc()
 
 
 class GkewsApp(ExtensionApp):
@@ -290,7 +233,7 @@ class GkewsApp(ExtensionApp):
         )
         self.lifecycle = Lifecycle(context)
         kernels.watch(
-            first=self._prepare_for_kernels,
+            first=partial(server_hooks.start_kernels_pausable, server, self.log),
             came=self.lifecycle.roster.attach,
             went=self.lifecycle.roster.detach,
             may_cull=self.lifecycle.is_settled,
@@ -298,7 +241,7 @@ class GkewsApp(ExtensionApp):
         # in the loop, which runs it before the first request: the start need not wait for it
         server.io_loop.add_callback(self._register_events)
         translate_settings(self.log)
-        self._count_paused_as_idle()
+        server_hooks.count_paused_as_idle(server, self.lifecycle, self.log)
         self._find_recoveries(context)
         self._adopt_soon()
         self._be_freezable(launch, context)
@@ -386,45 +329,6 @@ class GkewsApp(ExtensionApp):
         logger = self.serverapp.event_logger
         if logger is not None:
             logger.emit(schema_id=LIFECYCLE_SCHEMA_ID, data=dict(data))
-
-    def _prepare_for_kernels(self) -> None:
-        """What costs time and only kernels need: done before the first one starts."""
-        from jupyter_client.provisioning.factory import KernelProvisionerFactory
-
-        from .websocket import pausable_connection_class
-
-        # over whatever is configured, or was put there by another extension
-        settings = self.serverapp.web_app.settings
-        key = "kernel_websocket_connection_class"
-        settings[key] = pausable_connection_class(settings[key])
-        # by the trait, not by the environment variable, which leaks into the kernels
-        factory = KernelProvisionerFactory.instance(parent=self.serverapp)
-        if factory.default_provisioner_name == "local-provisioner":
-            factory.default_provisioner_name = PROVISIONER
-        elif factory.default_provisioner_name != PROVISIONER:
-            self.log.warning(
-                "Kernels are started by %s: jupyter_gkews cannot pause them",
-                factory.default_provisioner_name,
-            )
-
-    def _count_paused_as_idle(self) -> None:
-        """Let a server stop itself although paused kernels are listed: they are durable."""
-        server: Any = self.serverapp
-        original = server.shutdown_no_activity
-
-        def shutdown_no_activity() -> None:
-            if len(server.kernel_manager) == 0 or not self.lifecycle.all_paused():
-                original()
-                return
-            idle_s = (utcnow() - server.web_app.last_activity()).total_seconds()
-            if (
-                idle_s > server.shutdown_no_activity_timeout
-                and not server.extension_manager.any_activity()
-            ):
-                self.log.info("Only paused kernels for %d seconds; shutting down.", idle_s)
-                server.stop()
-
-        server.shutdown_no_activity = shutdown_no_activity
 
     def _adopt_soon(self) -> None:
         adopted = asyncio.Event()

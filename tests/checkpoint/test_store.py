@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from jupyter_gkews.app import StoreAtFirstUse
 from jupyter_gkews.errors import GkewsError
 from jupyter_gkews.kernel.checkpoint import chunks, manifest
 from jupyter_gkews.kernel.checkpoint.restore import restore
 from jupyter_gkews.kernel.checkpoint.save import save
 from jupyter_gkews.kernel.checkpoint.store import CheckpointStore
+from jupyter_gkews.store_at_first_use import StoreAtFirstUse
 
 Make = Callable[..., dict[str, Any]]
 
