@@ -9,11 +9,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from jupyter_client.session import Session
 
+from . import run_directory
 from .engines.base import Inside, Objection
 from .errors import GkewsError
 from .kernel.protocol import (
@@ -28,17 +28,13 @@ from .kernel.protocol import (
     MSG_EVENT,
     MSG_REPLY,
     MSG_REQUEST,
-    PROGRESS_FILE,
-    RESTORED_FILE,
     CheckpointOrder,
-    Progress,
     Restored,
     RestoreOrder,
-    checkpointed_file,
-    read_json,
 )
 from .kernel_process import how_it_ended
 from .provisioning import PausableProvisioner
+from .run_directory import ProgressCallback
 
 log = logging.getLogger(__name__)
 
@@ -51,15 +47,11 @@ CONTROL_TIMEOUT_S = 10.0
 PREFLIGHT_TIMEOUT_S = 60.0
 #: Seconds in which a kernel must have mapped its big memory from the store.
 MAP_TIMEOUT_S = 180.0
-#: Seconds after which a started kernel that has not said hello is given up on in a resume.
-HELLO_TIMEOUT_S = 120.0
 #: Seconds of proven idleness after which requests that never ended are no longer waited for.
 LOST_REQUEST_S = 5.0
 
 #: Requests whose busy status says nothing about the user's work.
 _QUIET_REQUESTS = {MSG_REQUEST, "kernel_info_request", "comm_info_request", "usage_request"}
-
-ProgressCallback = Callable[[Progress], object]
 
 
 class KernelClient:
@@ -193,9 +185,7 @@ class KernelClient:
             while not future.done():
                 await asyncio.wait([future], timeout=0.2)
                 if on_progress:
-                    _tell_progress(
-                        self._provisioner.run_dir / PROGRESS_FILE, operation, on_progress
-                    )
+                    run_directory.tell_progress(self._provisioner, operation, on_progress)
                 if future.done():
                     break
                 if not self._provisioner.process_alive():
@@ -277,34 +267,12 @@ class KernelClient:
 
         Raises its error; kernel_died, also where the kernel was restarted.
         """
-        provisioner = self._provisioner
-        launch, path = provisioner.launch, provisioner.run_dir / checkpointed_file(operation)
         try:
-            while True:
-                # Looked at before the file: a process that writes it and then dies has answered.
-                alive = provisioner.launch == launch and provisioner.process_alive()
-                outcome = read_json(path)
-                if outcome is not None:
-                    break
-                if not alive:
-                    raise GkewsError(
-                        "kernel_died",
-                        "The kernel ended before its checkpoint was written"
-                        f"{how_it_ended(provisioner.exit_status)}.",
-                        "Earlier checkpoints are kept.",
-                    )
-                if on_progress:
-                    _tell_progress(provisioner.run_dir / PROGRESS_FILE, operation, on_progress)
-                await asyncio.sleep(0.1)
+            return await run_directory.checkpointed(self._provisioner, operation, on_progress)
         except asyncio.CancelledError:
             with contextlib.suppress(GkewsError):
                 await self.cancel(operation)
             raise
-        with contextlib.suppress(OSError):
-            path.unlink()
-        if outcome.get("status") == "error":
-            raise GkewsError.from_json(outcome)
-        return dict(outcome["checkpoint"])
 
     async def preflight(self) -> Inside:
         """What a snapshot of the process cannot hold, what it would, and what it would need."""
@@ -369,35 +337,7 @@ class KernelClient:
 
         Raises the error of the load; kernel_died; restore_failed if the kernel side never loads.
         """
-        provisioner = self._provisioner
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        while True:
-            # Looked at before the file: a process that writes it and then dies has answered.
-            alive = provisioner.launch == launch and provisioner.process_alive()
-            data = read_json(provisioner.run_dir / RESTORED_FILE)
-            if data and data.get("launch") == launch:
-                break
-            if not alive:
-                how = how_it_ended(provisioner.exit_status)
-                raise GkewsError(
-                    "kernel_died",
-                    f"The kernel died while it loaded the checkpoint{how}.",
-                    "The checkpoint is untouched; resume again, or restore it elsewhere.",
-                )
-            if on_progress:
-                _tell_progress(provisioner.run_dir / PROGRESS_FILE, order.operation, on_progress)
-            if provisioner.hello is None and loop.time() - started > HELLO_TIMEOUT_S:
-                why = provisioner.why_not_pausable()
-                raise GkewsError(
-                    "restore_failed",
-                    "The kernel started, but its part of jupyter_gkews did not load.",
-                    f"{why.message if why else ''} The checkpoint is untouched.".strip(),
-                )
-            await asyncio.sleep(0.02)
-        restored = Restored(**{k: data[k] for k in Restored.__dataclass_fields__ if k in data})
-        if restored.status != "ok":
-            raise GkewsError.from_json(restored.error or {})
+        restored = await run_directory.restored(self._provisioner, order, launch, on_progress)
         # Connected anew, to hear the events of the very first cell: sockets that were there before
         # the process listened reconnect when they like.
         self._disconnect()
@@ -461,12 +401,6 @@ class KernelClient:
             if error.reason != "kernel_unreachable":
                 raise
             return True  # a cell that keeps the interpreter to itself (a long call into C)
-
-
-def _tell_progress(path: Path, operation: Any, on_progress: ProgressCallback) -> None:
-    data = read_json(path)
-    if data and data.get("operation") == operation:
-        on_progress(Progress(**{k: data[k] for k in Progress.__dataclass_fields__ if k in data}))
 
 
 def _no_longer_managed() -> GkewsError:

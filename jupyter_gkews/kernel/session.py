@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -25,7 +24,7 @@ from . import pure_python, resume_hooks
 from .cells import CellIndex
 from .checkpoint import library_state, safetensors_files
 from .checkpoint.open_files import flush_open_files
-from .history import history_extras, put_history_back
+from .history import history_extras
 from .protocol import (
     ACTION_CANCEL,
     ACTION_CHECKPOINT,
@@ -42,7 +41,6 @@ from .protocol import (
     MSG_REPLY,
     MSG_REQUEST,
     PROGRESS_FILE,
-    RESTORED_FILE,
     CheckpointOrder,
     Hello,
     Launch,
@@ -64,8 +62,6 @@ if TYPE_CHECKING:
 HOLD_LIMIT_S = 3600.0
 #: Seconds between two writes of progress.json.
 PROGRESS_INTERVAL_S = 0.2
-#: Seconds that a kernel whose restore failed waits for the server to end it.
-FAILED_WAIT_S = 60.0
 
 
 class KernelSession:
@@ -108,7 +104,9 @@ class KernelSession:
             start()
             self._say_hello()
             if self.launch.restore is not None:
-                self._restore(self.launch.restore)
+                from .loading import load
+
+                load(self, self.launch.restore)
 
         kernel.start = start_and_restore
 
@@ -346,55 +344,6 @@ class KernelSession:
             self._progress_step, self._progress_at = step, now
             with contextlib.suppress(OSError):  # a full disk must not end what it reports on
                 write_json(self.run_dir / PROGRESS_FILE, Progress(operation, step, done, total))
-
-    # -- restore ----------------------------------------------------------------------------
-
-    def _restore(self, order: RestoreOrder) -> None:
-        """Load `order` into the namespace, and say in restored.json how it went."""
-        restored = Restored(self.launch.launch, "error", order.checkpoint)
-        try:
-            self._load(order, restored)
-            restored.status = "ok"
-        except GkewsError as error:
-            restored.error = error.to_json()
-        except BaseException as error:  # whatever it was, this namespace must not be used
-            restored.error = GkewsError(
-                "restore_failed",
-                f"{type(error).__name__}: {error}",
-                "The checkpoint is untouched.",
-            ).to_json()
-        self.resumed = restored
-        try:
-            write_json(self.run_dir / RESTORED_FILE, restored, durable=True)
-        finally:
-            if restored.status != "ok":
-                # The server ends this process. No cell may ever see a namespace filled by half.
-                time.sleep(FAILED_WAIT_S)
-                os._exit(1)
-
-    def _load(self, order: RestoreOrder, restored: Restored) -> None:
-        from .checkpoint.restore import restore
-        from .checkpoint.store import CheckpointStore
-
-        report = restore(
-            self.shell.user_ns,
-            CheckpointStore(Path(self.launch.store)),
-            order.checkpoint,
-            verify=order.verify,
-            accept_missing=order.accept_missing,
-            on_missing_gpu=order.on_missing_gpu,
-            gpu_wait_s=order.gpu_wait_s,
-            progress=partial(self.tell_progress, order.operation),
-        )
-        put_history_back(self.shell, report.extras)
-        resume_hooks.put_hooks_back(report.extras.get("on_resume"))
-        restored.kept, restored.rebuilt = report.kept, report.rebuilt
-        restored.rebuilt_details = list(report.rebuilt_details)
-        restored.lost = list(report.lost)
-        restored.lost += [
-            {"name": "(settings)", "reason": problem, "cell": None} for problem in report.process
-        ]
-        restored.seconds = dict(report.seconds)
 
 
 _AS_IT_WAS = "The kernel and its variables are as they were."
