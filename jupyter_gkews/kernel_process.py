@@ -5,8 +5,10 @@ Reads the kernel's hello; never starts a process.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,6 +27,8 @@ from .kernel.protocol import (
 
 #: Seconds within which a started kernel normally says hello; before, it counts as starting.
 HELLO_TIMEOUT_S = 60.0
+#: Seconds that a process may take to vanish after SIGKILL (big mappings take a while to unmap).
+GONE_TIMEOUT_S = 30.0
 
 
 class KernelProcess:
@@ -126,6 +130,26 @@ class KernelProcess:
             "(is it ipykernel on Python 3.9 or newer?).",
             "It works as without jupyter_gkews, but cannot be paused.",
         )
+
+
+async def until_gone(process: subprocess.Popen[bytes], kernel: KernelProcess | None) -> None:
+    """Wait until a process that was sent SIGKILL has ended, and the kernel behind it, which is
+    killed if a wrapper hid it from the signal. Raises internal if they do not end."""
+    deadline = time.monotonic() + GONE_TIMEOUT_S
+    while True:
+        wrapper_gone = process.poll() is not None
+        kernel_gone = kernel is None or kernel.process is None or not kernel.runs
+        if wrapper_gone and kernel_gone:
+            return
+        if wrapper_gone and kernel:
+            kernel.kill()  # the wrapper had put it into a session of its own
+        if time.monotonic() > deadline:
+            raise GkewsError(
+                "internal",
+                f"The kernel's process did not end within {GONE_TIMEOUT_S:.0f} s.",
+                "The checkpoint is complete. Restart the kernel and restore it from there.",
+            )
+        await asyncio.sleep(0.005)
 
 
 def how_it_ended(status: int | None) -> str:

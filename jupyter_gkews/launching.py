@@ -76,6 +76,26 @@ class LaunchSettings:
     """Where kernels then keep IPython's history; None: where they always do."""
 
 
+def launch_of(
+    settings: LaunchSettings, launch: str, kernel: str, kernel_name: str, *, in_place: bool
+) -> Launch:
+    """What the launch of this nonce is told; takes the kernel's restore order, if it has one."""
+    return Launch(
+        launch=launch,
+        kernel=kernel,
+        kernel_name=kernel_name,
+        store=str(settings.store),
+        notebook=settings.notebook_of(kernel),
+        restore=settings.restore_orders.pop(kernel, None),
+        python_path=pure_python_path(),
+        prove=settings.prove,
+        compress=settings.compress,
+        reference_files=settings.reference_files,
+        background=settings.background,
+        in_place=in_place,
+    )
+
+
 def write_launch(run_dir: Path, launch: Launch) -> None:
     """Make `run_dir` ready for `launch`: nothing of an earlier launch is left in it."""
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

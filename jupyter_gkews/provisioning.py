@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -21,24 +20,21 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from . import hash_seed
 from .clients import KernelClients
 from .errors import GkewsError
-from .kernel.protocol import Hello, Launch, RestoreOrder
-from .kernel_process import KernelProcess
+from .kernel.protocol import Hello, RestoreOrder
+from .kernel_process import KernelProcess, until_gone
 from .launching import (
     LaunchSettings,
     PausedProcess,
     StoppedProcess,
     bring_kernel_side,
     freezable,
-    pure_python_path,
+    launch_of,
     write_launch,
 )
 from .port_holder import PortHolder
 from .process_memory import measure
 
 Phase = Literal["running", "held", "paused", "resuming"]
-
-#: Seconds that a process may take to vanish after SIGKILL (big mappings take a while to unmap).
-GONE_TIMEOUT_S = 30.0
 
 
 class PausableProvisioner(LocalProvisioner):
@@ -157,22 +153,10 @@ class PausableProvisioner(LocalProvisioner):
         order = settings.restore_orders.get(self.kernel_id)
         checkpoint = order.checkpoint if order is not None else None
         await asyncio.to_thread(hash_seed.give, kwargs["env"], settings.store, checkpoint)
+        name = getattr(self.parent, "kernel_name", "")
+        in_place = self.engine is not None
         write_launch(
-            run_dir,
-            Launch(
-                launch=self.launch,
-                kernel=self.kernel_id,
-                kernel_name=getattr(self.parent, "kernel_name", ""),
-                store=str(settings.store),
-                notebook=settings.notebook_of(self.kernel_id),
-                restore=settings.restore_orders.pop(self.kernel_id, None),
-                python_path=pure_python_path(),
-                prove=settings.prove,
-                compress=settings.compress,
-                reference_files=settings.reference_files,
-                background=settings.background,
-                in_place=self.engine is not None,
-            ),
+            run_dir, launch_of(settings, self.launch, self.kernel_id, name, in_place=in_place)
         )
         bring_kernel_side(kwargs["env"], run_dir)
         return kwargs
@@ -342,21 +326,7 @@ class PausableProvisioner(LocalProvisioner):
         if process is None:
             return
         await super().send_signal(signal.SIGKILL)
-        deadline = time.monotonic() + GONE_TIMEOUT_S
-        while True:
-            wrapper_gone = process.poll() is not None
-            kernel_gone = kernel is None or kernel.process is None or not kernel.runs
-            if wrapper_gone and kernel_gone:
-                break
-            if wrapper_gone and kernel:
-                kernel.kill()  # the wrapper had put it into a session of its own
-            if time.monotonic() > deadline:
-                raise GkewsError(
-                    "internal",
-                    f"The kernel's process did not end within {GONE_TIMEOUT_S:.0f} s.",
-                    "The checkpoint is complete. Restart the kernel and restore it from there.",
-                )
-            await asyncio.sleep(0.005)
+        await until_gone(process, kernel)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
