@@ -11,6 +11,7 @@ import enum
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import attributes, rebuild
+from .making_classes import library_owner, quiet_subclassing
 
 if TYPE_CHECKING:
     from .graph import GraphWriter
@@ -148,7 +149,7 @@ def enum_class(
         return made
 
     metaclass = metaclass or enum.EnumMeta
-    namespace = rebuild.library_owner(metaclass, "__prepare__").__prepare__(name, bases)
+    namespace = library_owner(metaclass, "__prepare__").__prepare__(name, bases)
     namespace["__new__"] = new
     namespace["__init__"] = lambda self, *args: None
     for at, each in enumerate(names):
@@ -157,8 +158,8 @@ def enum_class(
     if boundary is not None and any(hasattr(base, "_boundary_") for base in bases):
         options["boundary"] = boundary
     # the metaclass makes the members as well, and sets attributes of theirs
-    with rebuild.quiet_subclassing(bases, metaclass, ("__setattr__",)):
-        new_class = rebuild.library_owner(metaclass, "__new__").__new__
+    with quiet_subclassing(bases, metaclass, ("__setattr__",)):
+        new_class = library_owner(metaclass, "__new__").__new__
         made = new_class(metaclass, name, bases, namespace, **options)
         made.__module__, made.__qualname__ = module, qualname
     return made
