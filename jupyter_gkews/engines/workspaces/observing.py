@@ -6,18 +6,17 @@ nothing in the cluster.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...errors import GkewsError
 from .access import AccessReviews
 from .cluster import Cluster
+from .following import Follower
 from .problems import ClusterError
 from .seen import Seen
 from .state import WorkspaceState, read
-from .watching import ObjectWatch, Pace
+from .watching import Changed, Pace
 from .words import (
     EVENTS,
     KINDS,
@@ -111,70 +110,40 @@ def newest(pods: Iterable[Json]) -> Json | None:
     return ranked[-1] if ranked else None
 
 
-class WorkspaceObserver:
+class WorkspaceObserver(Follower[Seen]):
     """Follows one workspace. Callbacks come in the threads of the watches."""
 
     def __init__(
         self, cluster: Cluster, namespace: str, name: str, *, pace: Pace | None = None,
         access: AccessReviews | None = None,
     ) -> None:  # fmt: skip
-        self.cluster, self.namespace, self.name = cluster, namespace, name
-        self.access = access or AccessReviews(cluster, namespace, name)
-        self._pace = pace
-        self._changed = threading.Condition()
+        super().__init__(
+            cluster, namespace, access or AccessReviews(cluster, namespace, name), pace
+        )
+        self.name = name
         self._seen = Seen()
         self._pods: dict[str, Json] = {}
         self._snapshots: dict[str, Json] = {}
         self._events: dict[str, Json] = {}
         self._events_of = ""
-        self._version = 0
-        self._listed: set[str] = set()
-        self._watches: dict[str, ObjectWatch] = {}
-        self._replaced: list[ObjectWatch] = []
         self._told: list[Callable[[WorkspaceState], None]] = []
-        self._stopped = False
 
     def start(self) -> WorkspaceObserver:
         """Begin to follow. Raises ClusterError if it cannot be asked what may be followed."""
-        missing = {need.id for need in self.access.missing()}
-        self._seen = Seen(hidden=frozenset(missing))
-        wanted: dict[str, tuple[Resource, dict[str, str], Callable[[str, Json | None], None]]] = {
-            "see": (WORKSPACES, {"fields": f"metadata.name={self.name}"}, self._workspace_changed),
-            "pods": (PODS, {"labels": _label(self.name)}, self._pod_changed),
-            "triggers": (
-                TRIGGERS,
-                {"fields": f"metadata.name={trigger_of(self.name)}"},
-                self._trigger_changed,
-            ),
-            "snapshots": (
-                SNAPSHOTS,
-                {"labels": f"{TRIGGERED_BY}={trigger_of(self.name)}"},
-                self._snapshot_changed,
-            ),
-        }
-        for need, (resource, selectors, changed) in wanted.items():
-            if need in missing:
-                continue
-            self._watches[need] = ObjectWatch(
-                self.cluster, resource, self.namespace, changed, pace=self._pace,
-                listed=lambda need=need: self._note_listed(need),  # type: ignore[misc]
-                troubled=lambda error, need=need: self._troubled(need, error),  # type: ignore[misc]
-                **selectors,  # type: ignore[arg-type]
-            ).start()  # fmt: skip
+        self._hidden = {need.id for need in self.access.missing()}
+        by_name = {"fields": f"metadata.name={trigger_of(self.name)}"}
+        labels = {"labels": f"{TRIGGERED_BY}={trigger_of(self.name)}"}
+        workspace = {"fields": f"metadata.name={self.name}"}
+        wanted: tuple[tuple[str, Resource, Changed, dict[str, str]], ...] = (
+            ("see", WORKSPACES, self._workspace_changed, workspace),
+            ("pods", PODS, self._pod_changed, {"labels": _label(self.name)}),
+            ("triggers", TRIGGERS, self._trigger_changed, by_name),
+            ("snapshots", SNAPSHOTS, self._snapshot_changed, labels),
+        )
+        for need, resource, changed, selected in wanted:
+            if need not in self._hidden:
+                self._follow(need, resource, changed, **selected)
         return self
-
-    def stop(self, wait_s: float = 0.0) -> None:
-        """End all watches, and wait so long for their threads: a process that ends while one of
-        them still runs may be aborted by it."""
-        with self._changed:
-            self._stopped = True
-            watches = [*self._watches.values(), *self._replaced]
-            self._changed.notify_all()
-        for watch in watches:
-            watch.stop()
-        end = time.monotonic() + wait_s
-        for watch in watches:
-            watch.join(max(0.0, end - time.monotonic()))
 
     def restart(self) -> None:
         """After a wake-up in another pod: every connection is dead, and rights may be others."""
@@ -224,15 +193,6 @@ class WorkspaceObserver:
             and all(watch.trouble is None for need, watch in watches.items() if need not in nothing)
         )
 
-    def seen(self) -> Seen:
-        """The objects as they are known now."""
-        with self._changed:
-            return self._copy()
-
-    def state(self) -> WorkspaceState:
-        """The state as it is known now."""
-        return read(self.seen())
-
     def wait_until_seen(self, seconds: float) -> bool:
         """Whether everything that may be read has been read once."""
         with self._changed:
@@ -249,41 +209,25 @@ class WorkspaceObserver:
 
         return self.wait(enough, seconds) is not None
 
-    def wait(
-        self, enough: Callable[[Seen, WorkspaceState], bool], seconds: float
-    ) -> WorkspaceState | None:
-        """Wait for changes until `enough`; None if the time is over."""
-        end = time.monotonic() + seconds
-        with self._changed:
-            while True:
-                version, seen = self._version, self._copy()
-                state = read(seen)
-                if enough(seen, state):
-                    return state
-                left = end - time.monotonic()
-                if left <= 0 or self._stopped:
-                    return None
-                self._changed.wait_for(
-                    lambda v=version: self._version != v or self._stopped,  # type: ignore[misc]
-                    # a state also ages: an hour without a change is looked at again, unasked
-                    min(left, 5.0),
-                )
-
     # -- in the threads of the watches -------------------------------------------------------
 
     def _copy(self) -> Seen:
         return replace(
             self._seen,
+            hidden=frozenset(self._hidden),
             pod=newest(self._pods.values()),
             snapshots=list(self._snapshots.values()),
             events=list(self._events.values()),
         )
 
+    def _read(self, seen: Seen) -> WorkspaceState:
+        return read(seen)
+
     def _workspace_changed(self, name: str, found: Json | None) -> None:
         del name
         kind = ((found or {}).get("spec") or {}).get("kind")
         have = name_of(self._seen.kind or {})
-        if found is not None and kind and kind != have and "kinds" not in self._seen.hidden:
+        if found is not None and kind and kind != have and "kinds" not in self._hidden:
             extra = Seen(found)
             self._read_rarely_changed(extra)
             with self._changed:
@@ -292,7 +236,7 @@ class WorkspaceObserver:
 
     def _read_rarely_changed(self, extra: Seen) -> None:
         def or_nothing(need: str, ask: Callable[[], object]) -> object:
-            if need in self._seen.hidden:
+            if need in self._hidden:
                 return None
             try:
                 return ask()
@@ -310,25 +254,14 @@ class WorkspaceObserver:
             pod = newest(self._pods.values())
         if pod is not None:
             self._follow_events(name_of(pod))
-        self._set()
+        self._news()
 
     def _follow_events(self, pod: str) -> None:
-        with self._changed:
-            if pod == self._events_of or "events" in self._seen.hidden or self._stopped:
-                return
+        if pod != self._events_of and "events" not in self._hidden:
             self._events_of = pod
-            before = self._watches.pop("events", None)
-            self._events.clear()
-            watch = ObjectWatch(
-                self.cluster, EVENTS, self.namespace, self._event_changed, fields=_about(pod),
-                pace=self._pace,
-            )  # fmt: skip
-            self._watches["events"] = watch
-        if before is not None:
-            before.stop()
-            ending = [one for one in self._replaced if not one.join(0.0)]
-            self._replaced = [*ending, before]
-        watch.start()
+            with self._changed:
+                self._events.clear()
+            self._follow("events", EVENTS, self._event_changed, fields=_about(pod))
 
     def _event_changed(self, name: str, found: Json | None) -> None:
         self._keep(self._events, name, found)
@@ -340,18 +273,14 @@ class WorkspaceObserver:
     def _snapshot_changed(self, name: str, found: Json | None) -> None:
         self._keep(self._snapshots, name, found)
 
-    def _keep(self, among: dict[str, Json], name: str, found: Json | None) -> None:
-        with self._changed:
-            if found is None:
-                among.pop(name, None)
-            else:
-                among[name] = found
-        self._set()
-
     def _set(self, **changed: Json | None) -> None:
         with self._changed:
             for key, value in changed.items():
                 setattr(self._seen, key, value)
+        self._news()
+
+    def _news(self) -> None:
+        with self._changed:
             self._version += 1
             # what comes in before the Workspace itself says nothing of it, least that there is none
             known = self._seen.workspace is not None or "see" in self._listed
@@ -363,21 +292,13 @@ class WorkspaceObserver:
                 one(state)
 
     def _note_listed(self, need: str) -> None:
-        with self._changed:
-            self._listed.add(need)
-            self._changed.notify_all()
+        super()._note_listed(need)
         if need == "see":
-            self._set()
+            self._news()
 
     def _troubled(self, need: str, error: ClusterError | None) -> None:
-        if error is not None and (error.forbidden or error.missing):
-            with self._changed:
-                self._seen.hidden = self._seen.hidden | {need}
-                self._listed.add(need)  # it will not come: nobody need wait for it
-        elif error is None:
-            with self._changed:
-                self._seen.hidden = self._seen.hidden - {need}
-        self._set()
+        if need != "events":  # those of the next pod are asked for again
+            super()._troubled(need, error)
 
 
 def reached(found: Json | None, version: str) -> bool:
