@@ -8,50 +8,45 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .cluster_connection import cluster_options, connected
+from .cluster_commands import (
+    ENDS_S,
+    RESUME_S,
+    add_cluster_command,
+    add_wait,
+    not_yet,
+    print_end,
+    print_status,
+    telling,
+    waiting_options,
+    warn,
+)
+from .cluster_connection import connected
 from .errors import GkewsError
 from .server_client import Server
 from .store_commands import agreed
-from .tables import local_time, parse_seconds, print_json, table
+from .tables import local_time, print_json, table
 
 if TYPE_CHECKING:
     from .engines.podsnapshot.resuming import Resumes
     from .engines.podsnapshot.targets import Target
-    from .engines.workspaces.preflight import Check
     from .engines.workspaces.state import WorkspaceState
-
-#: Seconds that a resume is waited for: a node with a GPU may have to be made first.
-RESUME_S = 1800.0
-#: Seconds for a request that is being made when a command ends.
-ENDS_S = 15.0
 
 
 def add_to(add: Callable[..., Any]) -> None:
     """Add the command to the command line; `add(name, command, help, *parents)`."""
-    command = add("podsnapshot", _nothing, "pause or resume a pod where there are no Workspaces")
-    command.set_defaults(alone=True, goes_on_in="cluster")
-    actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
-    where = argparse.ArgumentParser(add_help=False, parents=[cluster_options()])
     place = argparse.ArgumentParser(add_help=False)
     place.add_argument(
         "place", metavar="NAMESPACE/NAME", help="a pod, Deployment, StatefulSet or ReplicaSet; "
         "NAMESPACE/KIND/NAME where the name alone does not tell",
     )  # fmt: skip
-    waiting = argparse.ArgumentParser(add_help=False)
-    waiting.add_argument(
-        "--timeout", type=parse_seconds, metavar="SECONDS", help="how long to wait"
+    waiting = waiting_options()
+    add_action = add_cluster_command(
+        add, "podsnapshot", "pause or resume a pod where there are no Workspaces"
     )
-
-    def add_action(name: str, run: Callable[..., None], help_: str, *parents: Any) -> Any:
-        action = actions.add_parser(name, parents=[where, *parents], help=help_, description=help_)
-        action.set_defaults(command=run)
-        return action
-
     add_action("status", status, "show its state, and what a pause would meet", place)
     pausing = add_action(
         "pause", pause, "have it snapshotted, and stop it when that is safe", place, waiting
@@ -79,18 +74,12 @@ def add_to(add: Callable[..., Any]) -> None:
         help="replace a pod that was started fresh, to have its snapshot tried once more",
     )  # fmt: skip
     add_action("abort", abort, "call off a snapshot that hangs", place)
-    add_action("wait", wait, "wait until it is paused, or runs", place, waiting).add_argument(
-        "--for", dest="wanted", choices=("running", "paused"), default="running"
-    )
+    add_wait(add_action, wait, place, waiting)
     listing = add_action("list", list_all, "list the snapshots of a namespace, or of one pod")
     listing.add_argument("place", metavar="NAMESPACE[/[KIND/]NAME]")
     deleting = add_action("delete", delete, "delete a snapshot that nobody needs")
     deleting.add_argument("place", metavar="NAMESPACE/SNAPSHOT", help="as `list` shows it")
     deleting.add_argument("--yes", "-y", action="store_true", help="do not ask")
-
-
-def _nothing(options: argparse.Namespace, among: list[Server]) -> None:
-    raise AssertionError("an action is required")
 
 
 # -- actions ---------------------------------------------------------------------------------
@@ -110,34 +99,9 @@ def status(options: argparse.Namespace, among: list[Server]) -> None:
         checks = resumes.judge(seen) if state.state == "running" else []
         target = resumes.target
         lacking = missing(resumes.observer.access, [*to_pause(target), *USEFUL])
-    if options.json:
-        print_json(
-            {
-                **_place(target),
-                **state.to_json(),
-                "checks": [one.to_json() for one in checks],
-                "missing": [
-                    {"id": one.id, "verbs": list(one.verbs), "resource": str(one.resource),
-                     "without": one.without}
-                    for one in lacking
-                ],
-            }
-        )  # fmt: skip
-        return
-    _print_state(state, target)
-    if state.state == "running":
-        rows = [
-            ("no" if one.passed is False else "?", one.message, one.hint)
-            for one in checks
-            if one.passed is not True
-        ]
-        if rows:
-            print("\nBefore a pause:")
-            print(table(("", "what", ""), rows))
-        else:
-            print("It can be paused.")
-    for need in lacking:
-        print(f"Not allowed: {', '.join(need.verbs)} {need.resource}: {need.without}.")
+    print_status(
+        options, _place(target), target.text, state, checks, lacking, snapshot=True
+    )  # fmt: skip
 
 
 def pause(options: argparse.Namespace, among: list[Server]) -> None:
@@ -148,9 +112,9 @@ def pause(options: argparse.Namespace, among: list[Server]) -> None:
 
         seconds = deadline_s(None) if options.timeout is None else options.timeout
         try:
-            requested = resumes.request(lambda checks: _warn(options, checks))
+            requested = resumes.request(lambda checks: warn(options, checks))
             state = resumes.wait_paused(
-                requested, seconds, _telling(options), abort=not options.no_abort
+                requested, seconds, telling(options), abort=not options.no_abort
             )
         except KeyboardInterrupt:
             raise GkewsError(
@@ -174,7 +138,7 @@ def resume(options: argparse.Namespace, among: list[Server]) -> None:
             return
         seconds = RESUME_S if options.timeout is None else options.timeout
         state = resumes.wait_running(
-            seconds, _telling(options), accept_fresh=options.accept_fresh
+            seconds, telling(options), accept_fresh=options.accept_fresh
         )  # fmt: skip
         _print_end(options, state, resumes.target, how=how)
 
@@ -202,7 +166,7 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
         trouble = None if resumes.observer.wait_until_seen(30) else resumes.observer.trouble
         if trouble is not None:
             raise trouble.explain()
-        told = Teller(_telling(options))
+        told = Teller(telling(options))
 
         def enough(_seen: object, state: WorkspaceState) -> bool:
             told(state)
@@ -213,12 +177,7 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
         seconds = RESUME_S if options.timeout is None else options.timeout
         state = resumes.observer.wait(enough, seconds)
         if state is None or state.state != options.wanted:
-            state = resumes.observer.state()
-            raise GkewsError(
-                state.reason or "restore_failed",
-                f"It is not {options.wanted} yet: {state.message}",
-                state.hint or "Nothing was changed.",
-            )
+            raise not_yet("It", options.wanted, resumes.observer.state())
         if state.provenance == "restored" and state.reason is None:
             resumes.tidy()
         _print_end(options, state, resumes.target, how="waited")
@@ -308,29 +267,6 @@ def _interval(text: str) -> str:
     return text
 
 
-# -- words -----------------------------------------------------------------------------------
-
-
-def _warn(options: argparse.Namespace, checks: list[Check]) -> None:
-    for one in checks:
-        if one.passed is False and not options.json:
-            print(f"warning: {one.message} {one.hint}".rstrip(), file=sys.stderr, flush=True)
-
-
-def _telling(options: argparse.Namespace) -> Callable[[WorkspaceState], None]:
-    """A line for each new state on stderr; none for programs."""
-
-    def tell(state: WorkspaceState) -> None:
-        if not options.json and state.state != "unknown":
-            print(f"{_words(state)}: {state.message}", file=sys.stderr, flush=True)
-
-    return tell
-
-
-def _words(state: WorkspaceState) -> str:
-    return (state.phase or state.state).replace("_", " ")
-
-
 def _place(target: Target) -> dict[str, str]:
     return {"namespace": target.namespace, "kind": target.kind, "name": target.name}
 
@@ -339,24 +275,4 @@ def _print_end(
     options: argparse.Namespace, state: WorkspaceState, target: Target, *, how: str,
     note: str | None = None,
 ) -> None:  # fmt: skip
-    if options.json:
-        said = {} if note is None else {"note": note}
-        print_json({**_place(target), "request": how, **said, **state.to_json()})
-    else:
-        _print_state(state, target)
-
-
-def _print_state(state: WorkspaceState, target: Target) -> None:
-    words = state.state if state.phase is None else f"{state.state} ({_words(state)})"
-    if state.provenance:
-        words += f", {state.provenance}"
-    print(f"{target.text}: {words}")
-    print(f"{state.message} {state.hint}".rstrip())
-    if state.pod:
-        print(f"Pod {state.pod}" + (f" on {state.node}" if state.node else ""))
-    if state.snapshot is not None:
-        about = {True: "whole", False: "not whole, or gone", None: "not to be read here"}
-        line = f"Snapshot {state.snapshot.name}: {about[state.snapshot.ready]}"
-        if state.snapshot.keeps_until:
-            line += f", kept until {local_time(state.snapshot.keeps_until)} unless it is used"
-        print(line)
+    print_end(options, _place(target), target.text, state, how=how, note=note, snapshot=True)

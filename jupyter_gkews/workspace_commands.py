@@ -7,17 +7,27 @@ without a kubeconfig it speaks as the pod's service account.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .cluster_connection import cluster_options, connected
+from .cluster_commands import (
+    ENDS_S,
+    RESUME_S,
+    add_cluster_command,
+    add_wait,
+    not_yet,
+    print_end,
+    print_status,
+    telling,
+    waiting_options,
+    warn,
+)
+from .cluster_connection import connected
 from .errors import GkewsError
 from .server_client import Server
-from .tables import local_time, parse_seconds, print_json, table
 
 if TYPE_CHECKING:
     from .engines.workspaces.cluster import Cluster
@@ -25,32 +35,17 @@ if TYPE_CHECKING:
     from .engines.workspaces.pausing import Pauses
     from .engines.workspaces.state import WorkspaceState
 
-#: Seconds that a resume is waited for: a node with a GPU may have to be made first.
-RESUME_S = 1800.0
-#: Seconds for a request that is being made when a command ends.
-ENDS_S = 15.0
-
 
 def add_to(add: Callable[..., Any]) -> None:
     """Add the command to the command line; `add(name, command, help, *parents)`."""
-    command = add("workspace", _nothing, "pause or resume a whole GKE or Kubeflow workspace")
-    command.set_defaults(alone=True, goes_on_in="cluster")
-    actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
-
-    where = argparse.ArgumentParser(add_help=False, parents=[cluster_options()])
-    where.add_argument("place", nargs="?", metavar="NAMESPACE/NAME", help="in a pod: its own")
-    waiting = argparse.ArgumentParser(add_help=False)
-    waiting.add_argument(
-        "--timeout", type=parse_seconds, metavar="SECONDS", help="how long to wait"
-    )
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("place", nargs="?", metavar="NAMESPACE/NAME", help="in a pod: its own")
+    waiting = waiting_options()
     not_waiting = argparse.ArgumentParser(add_help=False)
     not_waiting.add_argument("--no-wait", action="store_true", help="do not wait for the end")
-
-    def add_action(name: str, run: Callable[..., None], help_: str, *parents: Any) -> Any:
-        action = actions.add_parser(name, parents=[where, *parents], help=help_, description=help_)
-        action.set_defaults(command=run)
-        return action
-
+    add_action = add_cluster_command(
+        add, "workspace", "pause or resume a whole GKE or Kubeflow workspace", place
+    )
     add_action("status", status, "show its state, and what a pause would keep")
     pausing = add_action("pause", pause, "have it snapshotted and stopped", waiting, not_waiting)
     pausing.add_argument(
@@ -65,13 +60,7 @@ def add_to(add: Callable[..., Any]) -> None:
     )
     add_action("resume", resume, "have it started again", waiting, not_waiting)
     add_action("abort", abort, "call off a pause whose snapshot hangs or failed")
-    add_action("wait", wait, "wait until it is paused, or runs", waiting).add_argument(
-        "--for", dest="wanted", choices=("running", "paused"), default="running"
-    )
-
-
-def _nothing(options: argparse.Namespace, among: list[Server]) -> None:
-    raise AssertionError("an action is required")
+    add_wait(add_action, wait, waiting)
 
 
 # -- actions ---------------------------------------------------------------------------------
@@ -93,35 +82,10 @@ def status(options: argparse.Namespace, among: list[Server]) -> None:
         access = AccessReviews(cluster, namespace, name)
         missing = access.missing()
         checks = Pauses(WorkspaceObserver(cluster, namespace, name, access=access)).judge(seen)
-    if options.json:
-        print_json(
-            {
-                "namespace": namespace,
-                "name": name,
-                **state.to_json(),
-                "checks": [one.to_json() for one in checks],
-                "missing": [
-                    {"id": one.id, "verbs": list(one.verbs), "resource": str(one.resource),
-                     "without": one.without}
-                    for one in missing
-                ],
-            }
-        )  # fmt: skip
-        return
-    _print_state(state, namespace, name)
-    if state.state == "running":
-        rows = [
-            ("no" if one.passed is False else "?", one.message, one.hint)
-            for one in checks
-            if one.passed is not True
-        ]
-        if rows:
-            print("\nBefore a pause:")
-            print(table(("", "what", ""), rows))
-        else:
-            print("It can be paused.")
-    for one in missing:
-        print(f"Not allowed: {', '.join(one.verbs)} {one.resource}: {one.without}.")
+    print_status(
+        options, *_place(namespace, name), state, checks, missing,
+        snapshot=state.state != "running",
+    )  # fmt: skip
 
 
 def pause(options: argparse.Namespace, among: list[Server]) -> None:
@@ -131,17 +95,13 @@ def pause(options: argparse.Namespace, among: list[Server]) -> None:
         from .engines.workspaces.pausing import deadline_s
 
         requested = pauses.request(stateless=options.no_snapshot)
-        for one in requested.checks:
-            if one.passed is False and not options.json:
-                print(f"warning: {one.message} {one.hint}".rstrip(), file=sys.stderr)
+        warn(options, requested.checks)
         if options.no_wait:
             observer.catch_up(requested.version, 10)
             _print_end(options, observer.state(), observer, how=requested.how)
             return
         seconds = deadline_s(None) if options.timeout is None else options.timeout
-        state = pauses.wait_paused(
-            requested, seconds, _telling(options), abort=not options.no_abort
-        )
+        state = pauses.wait_paused(requested, seconds, telling(options), abort=not options.no_abort)
         _print_end(options, state, observer, how=requested.how)
 
 
@@ -158,9 +118,9 @@ def resume(options: argparse.Namespace, among: list[Server]) -> None:
             return
         seconds = RESUME_S if options.timeout is None else options.timeout
         end = time.monotonic() + seconds
-        state = pauses.wait_running(requested, seconds, _telling(options))
+        state = pauses.wait_running(requested, seconds, telling(options))
         left = max(0.0, min(TOLD_S, end - time.monotonic()))
-        state = _or_where_it_is_told(pauses.wait_told(state, left, _telling(options)), observer)
+        state = _or_where_it_is_told(pauses.wait_told(state, left, telling(options)), observer)
         _print_end(options, state, observer, how=requested.how)
 
 
@@ -183,7 +143,7 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
         from .engines.workspaces.pausing import Teller
 
         observer.wait_until_seen(30)
-        told = Teller(_telling(options))
+        told = Teller(telling(options))
 
         def enough(_seen: object, state: WorkspaceState) -> bool:
             told(state)
@@ -191,12 +151,7 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
 
         state = observer.wait(enough, RESUME_S if options.timeout is None else options.timeout)
         if state is None or state.state != options.wanted:
-            state = observer.state()
-            raise GkewsError(
-                state.reason or "restore_failed",
-                f"The workspace is not {options.wanted} yet: {state.message}",
-                state.hint or "Nothing was changed.",
-            )
+            raise not_yet("The workspace", options.wanted, observer.state())
         _print_end(options, _or_where_it_is_told(state, observer), observer, how="waited")
 
 
@@ -240,33 +195,18 @@ def _followed(options: argparse.Namespace) -> Iterator[tuple[WorkspaceObserver, 
             observer.stop(ENDS_S)
 
 
-# -- words -----------------------------------------------------------------------------------
-
-
-def _telling(options: argparse.Namespace) -> Callable[[WorkspaceState], None]:
-    """A line for each new state on stderr; none for programs."""
-
-    def tell(state: WorkspaceState) -> None:
-        if not options.json and state.state != "unknown":
-            print(f"{_words(state)}: {state.message}", file=sys.stderr, flush=True)
-
-    return tell
-
-
-def _words(state: WorkspaceState) -> str:
-    return (state.phase or state.state).replace("_", " ")
+def _place(namespace: str, name: str) -> tuple[dict[str, str], str]:
+    """For programs, and for people."""
+    return {"namespace": namespace, "name": name}, f"{namespace}/{name}"
 
 
 def _print_end(
     options: argparse.Namespace, state: WorkspaceState, observer: WorkspaceObserver, *, how: str,
     note: str | None = None,
 ) -> None:  # fmt: skip
-    if options.json:
-        place = {"namespace": observer.namespace, "name": observer.name}
-        said = {} if note is None else {"note": note}
-        print_json({**place, "request": how, **said, **state.to_json()})
-    else:
-        _print_state(state, observer.namespace, observer.name)
+    place, text = _place(observer.namespace, observer.name)
+    snapshot = state.state != "running"
+    print_end(options, place, text, state, how=how, note=note, snapshot=snapshot)
 
 
 def _or_where_it_is_told(state: WorkspaceState, observer: WorkspaceObserver) -> WorkspaceState:
@@ -279,19 +219,3 @@ def _or_where_it_is_told(state: WorkspaceState, observer: WorkspaceObserver) -> 
         "cluster says of it, and JupyterLab in it what each kernel goes on from."
     )
     return replace(state, hint=hint)
-
-
-def _print_state(state: WorkspaceState, namespace: str, name: str) -> None:
-    words = state.state if state.phase is None else f"{state.state} ({_words(state)})"
-    if state.provenance:
-        words += f", {state.provenance}"
-    print(f"{namespace}/{name}: {words}")
-    print(f"{state.message} {state.hint}".rstrip())
-    if state.pod:
-        print(f"Pod {state.pod}" + (f" on {state.node}" if state.node else ""))
-    if state.snapshot is not None and state.state != "running":
-        about = {True: "whole", False: "not whole, or gone", None: "not to be read here"}
-        line = f"Snapshot {state.snapshot.name}: {about[state.snapshot.ready]}"
-        if state.snapshot.keeps_until:
-            line += f", kept until {local_time(state.snapshot.keeps_until)} unless it is used"
-        print(line)
