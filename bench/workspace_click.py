@@ -18,11 +18,11 @@ from typing import Any
 import websocket
 
 from examples.headless import JupyterServer, Kernel
+from jupyter_gkews.engines.cluster.cluster import Cluster
+from jupyter_gkews.engines.cluster.words import WORKSPACES
 from jupyter_gkews.engines.pod_account import InPod
-from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses
-from jupyter_gkews.engines.workspaces.words import WORKSPACES
 
 from .figures import Figure, spread
 

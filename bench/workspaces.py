@@ -17,15 +17,15 @@ from typing import Any
 
 import psutil
 
+from jupyter_gkews.engines.cluster.cluster import Cluster
+from jupyter_gkews.engines.cluster.watching import ObjectWatch
+from jupyter_gkews.engines.cluster.words import WORKSPACES, Json
 from jupyter_gkews.engines.pod_account import InPod
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.resuming import Resumes
 from jupyter_gkews.engines.podsnapshot.targets import Target
-from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses
-from jupyter_gkews.engines.workspaces.watching import ObjectWatch
-from jupyter_gkews.engines.workspaces.words import WORKSPACES, Json
 
 from .figures import Figure, spread
 from .workspace_click import clicks

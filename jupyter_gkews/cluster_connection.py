@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .engines.cluster.cluster import Cluster
     from .engines.pod_account import InPod
-    from .engines.workspaces.cluster import Cluster
 
 
 def cluster_options() -> argparse.ArgumentParser:
@@ -30,10 +30,10 @@ def cluster_options() -> argparse.ArgumentParser:
 @contextmanager
 def connected(options: argparse.Namespace) -> Iterator[tuple[Cluster, InPod | None]]:
     """The cluster; and the pod that this process lives in, if it is asked as that."""
+    from .engines.cluster.cluster import Cluster
+    from .engines.cluster.connection import Kubeconfig
+    from .engines.cluster.problems import ClusterError
     from .engines.pod_account import InPod
-    from .engines.workspaces.cluster import Cluster
-    from .engines.workspaces.connection import Kubeconfig
-    from .engines.workspaces.problems import ClusterError
 
     pod = InPod()
     given = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")

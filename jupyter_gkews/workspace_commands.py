@@ -30,7 +30,7 @@ from .errors import GkewsError
 from .server_client import Server
 
 if TYPE_CHECKING:
-    from .engines.workspaces.cluster import Cluster
+    from .engines.cluster.cluster import Cluster
     from .engines.workspaces.observing import WorkspaceObserver
     from .engines.workspaces.pausing import Pauses
     from .engines.workspaces.state import WorkspaceState
@@ -182,9 +182,9 @@ def _cluster(options: argparse.Namespace) -> Iterator[tuple[Cluster, str, str]]:
 @contextmanager
 def _followed(options: argparse.Namespace) -> Iterator[tuple[WorkspaceObserver, Pauses]]:
     with _cluster(options) as (cluster, namespace, name):
+        from .engines.cluster.words import WORKSPACES
         from .engines.workspaces.observing import WorkspaceObserver, no_such_workspace
         from .engines.workspaces.pausing import Pauses
-        from .engines.workspaces.words import WORKSPACES
 
         if cluster.find(WORKSPACES, namespace, name) is None:
             raise no_such_workspace(cluster, namespace, name)

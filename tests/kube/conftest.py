@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
+from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
+from jupyter_gkews.engines.cluster.watching import Pace
 from jupyter_gkews.engines.pod_account import InPod
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.resuming import Resumes
 from jupyter_gkews.engines.podsnapshot.targets import find_target, parse_target
-from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
-from jupyter_gkews.engines.workspaces.watching import Pace
 
 from . import real_server
 from .actors import Platform, SelfManaged

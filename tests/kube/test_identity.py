@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from jupyter_gkews.engines.cluster.cluster import Cluster
+from jupyter_gkews.engines.cluster.problems import ClusterError
+from jupyter_gkews.engines.cluster.words import PODS, SNAPSHOTS, WORKSPACES
 from jupyter_gkews.engines.pod_account import InPod
 from jupyter_gkews.engines.workspaces.access import BELIEVED_S, NEEDS, AccessReviews, need
-from jupyter_gkews.engines.workspaces.cluster import Cluster
 from jupyter_gkews.engines.workspaces.identity import find_identity, from_token
 from jupyter_gkews.engines.workspaces.observing import no_such_workspace
-from jupyter_gkews.engines.workspaces.problems import ClusterError
-from jupyter_gkews.engines.workspaces.words import PODS, SNAPSHOTS, WORKSPACES
 from jupyter_gkews.errors import GkewsError
 
 from .admin import Admin
@@ -232,7 +232,7 @@ def test_a_cluster_without_workspaces_is_told_from_a_wrong_name(tmp_path: Path) 
 def test_a_slow_server_is_given_up_after_our_own_time(
     asked: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jupyter_gkews.engines.workspaces import cluster as module
+    from jupyter_gkews.engines.cluster import cluster as module
 
     monkeypatch.setattr(module, "CALL_TIMEOUT", (1.0, 0.3))
     made(admin_of(fake), "default")

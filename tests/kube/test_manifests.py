@@ -12,12 +12,12 @@ import pytest
 import yaml
 from live_server import wait_until
 
+from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
+from jupyter_gkews.engines.cluster.problems import ClusterError
+from jupyter_gkews.engines.cluster.words import PODS, SNAPSHOTS, WORKSPACES
 from jupyter_gkews.engines.workspaces.access import NEEDS, AccessReviews
-from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses
-from jupyter_gkews.engines.workspaces.problems import ClusterError
-from jupyter_gkews.engines.workspaces.words import PODS, SNAPSHOTS, WORKSPACES
 
 from .actors import Platform
 from .admin import RBAC, Admin, Answered

@@ -7,10 +7,10 @@ import threading
 import pytest
 import yaml
 
+from jupyter_gkews.engines.cluster.words import SNAPSHOT_GROUP
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses, deadline_s
 from jupyter_gkews.engines.workspaces.state import WorkspaceState
-from jupyter_gkews.engines.workspaces.words import SNAPSHOT_GROUP
 from jupyter_gkews.errors import GkewsError
 
 from .actors import Platform

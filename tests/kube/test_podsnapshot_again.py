@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from live_server import wait_until
 
+from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
 from jupyter_gkews.engines.podsnapshot.attempts import attempt
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.policies import our_policy
 from jupyter_gkews.engines.podsnapshot.requesting import Requests
 from jupyter_gkews.engines.podsnapshot.targets import Target
 from jupyter_gkews.engines.podsnapshot.words import PAUSED
-from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged

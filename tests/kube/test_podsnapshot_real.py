@@ -12,6 +12,15 @@ from typing import Any
 import pytest
 from live_server import wait_until
 
+from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
+from jupyter_gkews.engines.cluster.problems import ClusterError
+from jupyter_gkews.engines.cluster.words import (
+    PODS,
+    TRIGGERS,
+    annotations_of,
+    uid_of,
+    version_of,
+)
 from jupyter_gkews.engines.podsnapshot.made_of import manifest_of
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.policies import our_policy, selector_text
@@ -20,15 +29,6 @@ from jupyter_gkews.engines.podsnapshot.rights import NEEDS, missing
 from jupyter_gkews.engines.podsnapshot.targets import Target
 from jupyter_gkews.engines.podsnapshot.words import DEPLOYMENTS
 from jupyter_gkews.engines.workspaces.access import AccessReviews
-from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
-from jupyter_gkews.engines.workspaces.problems import ClusterError
-from jupyter_gkews.engines.workspaces.words import (
-    PODS,
-    TRIGGERS,
-    annotations_of,
-    uid_of,
-    version_of,
-)
 from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from live_server import wait_until
 
+from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.resuming import Resumes
 from jupyter_gkews.engines.podsnapshot.rights import NEEDS
 from jupyter_gkews.engines.podsnapshot.targets import Target, find_target, parse_target
-from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
 from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged

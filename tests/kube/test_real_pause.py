@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from live_server import wait_until
 
-from jupyter_gkews.engines.workspaces.cluster import Cluster as Asked
+from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses
 from jupyter_gkews.errors import GkewsError

@@ -10,13 +10,13 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_gkews.engines.workspaces import cluster as cluster_module
-from jupyter_gkews.engines.workspaces.cluster import Cluster
+from jupyter_gkews.engines.cluster import cluster as cluster_module
+from jupyter_gkews.engines.cluster.cluster import Cluster
+from jupyter_gkews.engines.cluster.problems import ClusterError
+from jupyter_gkews.engines.cluster.watching import ObjectWatch, Pace
+from jupyter_gkews.engines.cluster.words import PODS, WORKSPACES
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
-from jupyter_gkews.engines.workspaces.problems import ClusterError
 from jupyter_gkews.engines.workspaces.state import WorkspaceState
-from jupyter_gkews.engines.workspaces.watching import ObjectWatch, Pace
-from jupyter_gkews.engines.workspaces.words import PODS, WORKSPACES
 
 from .actors import Platform
 from .admin import Admin

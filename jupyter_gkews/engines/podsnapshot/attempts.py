@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..workspaces.seen import moment
-from ..workspaces.words import (
+from ..cluster.words import (
     TRIGGERED_BY,
     TRIGGERS,
     Json,
@@ -25,6 +24,7 @@ from ..workspaces.words import (
     name_of,
     uid_of,
 )
+from ..workspaces.seen import moment
 from .made_of import manifest_of
 from .targets import Target
 from .words import (

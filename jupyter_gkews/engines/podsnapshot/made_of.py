@@ -11,9 +11,7 @@ import copy
 import json
 from typing import Any
 
-from ..pod_account import ACCOUNT
-from ..workspaces.seen import PS_NAME
-from ..workspaces.words import (
+from ..cluster.words import (
     ACCELERATOR_LABEL,
     COMPUTE_CLASS_LABEL,
     GPU,
@@ -23,6 +21,8 @@ from ..workspaces.words import (
     annotations_of,
     labels_of,
 )
+from ..pod_account import ACCOUNT
+from ..workspaces.seen import PS_NAME
 
 _OF_CONTAINER = ("image", "command", "args", "workingDir", "ports", "volumeMounts")
 _GVISOR = "dev.gvisor."

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.watching import Pace
+from ..cluster.words import EVENTS, PODS, POLICIES, SNAPSHOTS, TRIGGERS, Json, Resource, name_of
 from ..workspaces.access import AccessReviews
-from ..workspaces.cluster import Cluster
 from ..workspaces.following import Follower
-from ..workspaces.problems import ClusterError
 from ..workspaces.state import WorkspaceState
-from ..workspaces.watching import Pace
-from ..workspaces.words import EVENTS, PODS, POLICIES, SNAPSHOTS, TRIGGERS, Json, Resource, name_of
 from .seen import TargetSeen, about, assembled, pods_query
 from .state import SIGN, read
 from .targets import Target

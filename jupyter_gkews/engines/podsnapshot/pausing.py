@@ -14,11 +14,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from ...errors import GkewsError
+from ..cluster.problems import ClusterError
+from ..cluster.words import PODS, Json, annotations_of, name_of, uid_of, version_of
 from ..workspaces.pausing import Teller
-from ..workspaces.problems import ClusterError
 from ..workspaces.seen import PS_NAME
 from ..workspaces.state import WorkspaceState, age, iso
-from ..workspaces.words import PODS, Json, annotations_of, name_of, uid_of, version_of
 from .attempts import Attempt
 from .made_of import made_of
 from .requesting import Requested, Requests

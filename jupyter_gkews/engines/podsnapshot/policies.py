@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..workspaces.words import POLICIES, Json, labels_of, name_of
+from ..cluster.words import POLICIES, Json, labels_of, name_of
 from .targets import Target
 from .words import deleted
 

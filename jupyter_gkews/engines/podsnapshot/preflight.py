@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from ..cluster.words import annotations_of, labels_of, name_of
 from ..workspaces.access import Need
 from ..workspaces.preflight import Check, Facts, pod_checks
-from ..workspaces.words import annotations_of, labels_of, name_of
 from .made_of import pins_machine, unlike_template
 from .policies import PolicyFound
 from .seen import TargetSeen

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...errors import GkewsError
-from ..workspaces.cluster import Cluster
-from ..workspaces.preflight import Check, Facts
-from ..workspaces.problems import ClusterError
-from ..workspaces.words import (
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import (
     MACHINE_TYPE_LABEL,
     POLICIES,
     SNAPSHOTS,
@@ -26,6 +25,7 @@ from ..workspaces.words import (
     name_of,
     uid_of,
 )
+from ..workspaces.preflight import Check, Facts
 from .attempts import Attempt, attempt, next_name, trigger_for
 from .observing import TargetObserver
 from .policies import KEEP, our_policy, policy_for

@@ -10,12 +10,8 @@ import time
 from dataclasses import replace
 
 from ...errors import GkewsError
-from ..workspaces.observing import reached
-from ..workspaces.pausing import Teller
-from ..workspaces.problems import ClusterError
-from ..workspaces.seen import PS_NAME
-from ..workspaces.state import WorkspaceState, age
-from ..workspaces.words import (
+from ..cluster.problems import ClusterError
+from ..cluster.words import (
     MACHINE_TYPE_LABEL,
     PODS,
     TRIGGERS,
@@ -25,6 +21,10 @@ from ..workspaces.words import (
     uid_of,
     version_of,
 )
+from ..workspaces.observing import reached
+from ..workspaces.pausing import Teller
+from ..workspaces.seen import PS_NAME
+from ..workspaces.state import WorkspaceState, age
 from .attempts import why_not_whole
 from .made_of import differences, made_of, manifest_of
 from .pausing import AGAIN_S, Pauses, Progress

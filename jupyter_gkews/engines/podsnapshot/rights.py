@@ -5,8 +5,8 @@ deploy/podsnapshot-clusterrole.yaml grants these and no others.
 
 from __future__ import annotations
 
+from ..cluster.words import EVENTS, PODS, POLICIES, SNAPSHOTS, TRIGGERS
 from ..workspaces.access import AccessReviews, Need
-from ..workspaces.words import EVENTS, PODS, POLICIES, SNAPSHOTS, TRIGGERS
 from .targets import Target
 from .words import DEPLOYMENTS, NODES, REPLICA_SETS, STATEFUL_SETS, STORAGE
 

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..workspaces.cluster import Cluster
-from ..workspaces.observing import newest
-from ..workspaces.problems import ClusterError
-from ..workspaces.seen import PS_NAME, Seen
-from ..workspaces.words import (
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import (
     EVENTS,
     PODS,
     POLICIES,
@@ -25,6 +23,8 @@ from ..workspaces.words import (
     name_of,
     uid_of,
 )
+from ..workspaces.observing import newest
+from ..workspaces.seen import PS_NAME, Seen
 from .attempts import Attempt, attempts
 from .policies import selector_text
 from .targets import Target

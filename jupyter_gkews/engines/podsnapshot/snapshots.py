@@ -10,11 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...errors import GkewsError
-from ..workspaces.cluster import Cluster
-from ..workspaces.problems import ClusterError
-from ..workspaces.seen import PS_NAME, Seen
-from ..workspaces.state import age, iso
-from ..workspaces.words import (
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import (
     PODS,
     POLICIES,
     RESTORED_CONDITION,
@@ -29,6 +27,8 @@ from ..workspaces.words import (
     name_of,
     uid_of,
 )
+from ..workspaces.seen import PS_NAME, Seen
+from ..workspaces.state import age, iso
 from .attempts import attempt, why_not_whole
 from .words import (
     DEPLOYMENTS,

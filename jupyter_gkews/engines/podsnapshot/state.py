@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ..cluster.words import RESTORED_CONDITION, annotations_of, condition_of, name_of, uid_of
 from ..workspaces.seen import PS_NAME, moment
 from ..workspaces.state import (
     SnapshotSeen,
@@ -20,7 +21,6 @@ from ..workspaces.state import (
     waiting_for_node,
     why_stuck,
 )
-from ..workspaces.words import RESTORED_CONDITION, annotations_of, condition_of, name_of, uid_of
 from .attempts import why_not_whole
 from .seen import TargetSeen, ended
 from .words import PAUSED_AT, SNAPSHOT, created_of, deleted

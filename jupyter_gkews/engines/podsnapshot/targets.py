@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import GkewsError
-from ..workspaces.cluster import Cluster
-from ..workspaces.problems import ClusterError
-from ..workspaces.words import (
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import (
     PODS,
     TRIGGERS,
     WORKSPACE_LABEL,

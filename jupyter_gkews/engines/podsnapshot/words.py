@@ -1,10 +1,10 @@
-"""The names that this engine adds to those of ../workspaces/words.py: what can make a pod anew, and
+"""The names that this engine adds to those of ../cluster/words.py: what can make a pod anew, and
 what we write on triggers and on those makers. Only names.
 """
 
 from __future__ import annotations
 
-from ..workspaces.words import PODS, SNAPSHOT_GROUP, Json, Resource
+from ..cluster.words import PODS, SNAPSHOT_GROUP, Json, Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")

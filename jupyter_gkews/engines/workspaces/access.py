@@ -10,9 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from .cluster import Cluster
-from .problems import ClusterError
-from .words import EVENTS, KINDS, PODS, POLICIES, SNAPSHOTS, TRIGGERS, WORKSPACES, Resource
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import EVENTS, KINDS, PODS, POLICIES, SNAPSHOTS, TRIGGERS, WORKSPACES, Resource
 
 REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False

@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 
 from ...errors import GkewsError
 from ..base import Asked, Outlook
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import name_of, uid_of
 from ..pod_account import InPod
 from .access import NEEDS
-from .cluster import Cluster
 from .identity import Identity, find_identity
 from .observing import WorkspaceObserver
 from .pausing import Pauses, deadline_s, not_followed
 from .preflight import Facts
-from .problems import ClusterError
 from .requesting import Requested, Requests, loss, refusal
 from .state import WorkspaceState
-from .words import name_of, uid_of
 
 T = TypeVar("T")
 #: Seconds that a first look at the workspace may take.

@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.watching import ObjectWatch, Pace
+from ..cluster.words import Json, Resource
 from .access import AccessReviews
-from .cluster import Cluster
-from .problems import ClusterError
 from .state import WorkspaceState
-from .watching import ObjectWatch, Pace
-from .words import Json, Resource
 
 SeenT = TypeVar("SeenT")
 

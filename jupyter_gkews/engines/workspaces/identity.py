@@ -12,10 +12,10 @@ import socket
 from dataclasses import dataclass, replace
 
 from ...errors import GkewsError
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.words import PODS, WORKSPACE_LABEL, WORKSPACES, Json, labels_of
 from ..pod_account import InPod
-from .cluster import Cluster
-from .problems import ClusterError
-from .words import PODS, WORKSPACE_LABEL, WORKSPACES, Json, labels_of
 
 #: JupyterLab in a workspace: /workspace/connect/<namespace>/<workspace>/<port>/
 _BASE_URL = re.compile(r"/workspace/connect/(?P<namespace>[^/]+)/(?P<name>[^/]+)/")

@@ -10,14 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...errors import GkewsError
-from .access import AccessReviews
-from .cluster import Cluster
-from .following import Follower
-from .problems import ClusterError
-from .seen import Seen
-from .state import WorkspaceState, read
-from .watching import Changed, Pace
-from .words import (
+from ..cluster.cluster import Cluster
+from ..cluster.problems import ClusterError
+from ..cluster.watching import Changed, Pace
+from ..cluster.words import (
     EVENTS,
     KINDS,
     PODS,
@@ -34,6 +30,10 @@ from .words import (
     trigger_of,
     version_of,
 )
+from .access import AccessReviews
+from .following import Follower
+from .seen import Seen
+from .state import WorkspaceState, read
 
 
 def look(cluster: Cluster, namespace: str, name: str) -> Seen:

@@ -13,12 +13,12 @@ from typing import Any
 
 from ...errors import GkewsError
 from ..base import UnsureError
+from ..cluster.problems import ClusterError
+from ..cluster.words import CHECKPOINTING, RESTORING, uid_of
 from .observing import look
-from .problems import ClusterError
 from .requesting import Requested, Requests
 from .seen import Seen
 from .state import SIGN_OF_RESTORE, WorkspaceState, age, read
-from .words import CHECKPOINTING, RESTORING, uid_of
 
 Progress = Callable[[WorkspaceState], None]
 #: Seconds that the addon is given to try again by itself after a snapshot has failed.

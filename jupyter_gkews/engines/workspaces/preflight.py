@@ -10,9 +10,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .access import Need
-from .seen import Seen
-from .words import (
+from ..cluster.words import (
     ACCELERATOR_LABEL,
     ENABLED,
     GPU,
@@ -24,6 +22,8 @@ from .words import (
     Json,
     annotations_of,
 )
+from .access import Need
+from .seen import Seen
 
 _SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20,
              "Gi": 2**30, "Ti": 2**40}  # fmt: skip

@@ -12,13 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import GkewsError
 from ..base import UnsureError
-from .access import need
-from .observing import WorkspaceObserver, look, no_such_workspace
-from .preflight import Check, Facts, check, costs_memory, refuses
-from .problems import ClusterError
-from .seen import Seen
-from .state import read
-from .words import (
+from ..cluster.problems import ClusterError
+from ..cluster.words import (
     CHECKPOINT_STARTED,
     CHECKPOINT_STATE,
     CHECKPOINTING,
@@ -31,6 +26,11 @@ from .words import (
     uid_of,
     version_of,
 )
+from .access import need
+from .observing import WorkspaceObserver, look, no_such_workspace
+from .preflight import Check, Facts, check, costs_memory, refuses
+from .seen import Seen
+from .state import read
 
 #: How often a request is judged anew when somebody else changed the Workspace in between.
 TRIES = 4

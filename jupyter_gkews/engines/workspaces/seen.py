@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from .words import (
+from ..cluster.words import (
     ACCELERATOR_LABEL,
     CHECKPOINT_STARTED,
     CHECKPOINT_STATE,

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ..cluster.words import CHECKPOINTING, RESTORING, condition_of, is_true
 from .seen import Seen, event_time, milliseconds, moment
-from .words import CHECKPOINTING, RESTORING, condition_of, is_true
 
 #: After so long without a sign of the autoscaler no node is to be expected soon.
 PATIENCE = timedelta(minutes=10)
