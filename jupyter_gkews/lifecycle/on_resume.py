@@ -81,7 +81,9 @@ def later(ctx: Context, on: Subject, provenance: str, paused: str) -> None:
             if told.failed:
                 ctx.log.warning("Kernel %s: %s", on.entry.id, told.sentence())
 
-    on.entry.after_cell = asyncio.ensure_future(wait())
+    task = asyncio.ensure_future(wait())
+    on.entry.after_cell.add(task)
+    task.add_done_callback(on.entry.after_cell.discard)
 
 
 def since(ctx: Context, entry: KernelEntry, otherwise: str | None = None) -> str:

@@ -155,7 +155,7 @@ class Roster:
             if entry.talk is not None:
                 entry.talk.close()
                 entry.talk = None
-        waiting = (entry.after_cell for entry in self._entries.values() if entry.after_cell)
+        waiting = (each for entry in self._entries.values() for each in entry.after_cell)
         await asyncio.gather(*waiting, return_exceptions=True)
         await asyncio.gather(*self._tasks)
 

@@ -61,7 +61,8 @@ class KernelEntry:
     run: Run | None = None  # the operation that runs
     background: Run | None = None  # a checkpoint that is still written while `run` runs
     last_operation: Operation | None = None
-    after_cell: asyncio.Future[None] | None = None  # what waits for the end of a frozen cell
+    after_cell: set[asyncio.Future[None]] = field(default_factory=set)
+    """What waits for the end of a cell that was frozen."""
     paused_before: bool = False
     notebook: str | None = None  # as in the record of a paused kernel, absolute
     survives: dict[str, Any] | None = None  # the last table, with "as_of"
