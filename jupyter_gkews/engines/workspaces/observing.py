@@ -184,7 +184,7 @@ class WorkspaceObserver(Follower[Seen]):
                     ("triggers", self._seen.trigger),
                     ("snapshots", self._snapshots),
                 )
-                if need in self._seen.hidden and not found
+                if need in self._hidden and not found
             }
         needed = set(watches) - {"events"}
         return (
