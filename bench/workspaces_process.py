@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from kube.actors import Platform, SelfManaged
 from kube.actors.addon import STATE
-from kube.conftest import admin_of, define
+from kube.clusters import admin_of, define
 from kube.fake import FakeCluster
-from kube.test_conformance import workspace
+from kube.objects import workspace
 
 
 def main() -> None:

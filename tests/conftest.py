@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from expected import skip_without
+from kube import real_server
+from kube.real_server import RealCluster
 from live_server import LiveServer
 
 from jupyter_gkews.kernel.checkpoint import start_state
@@ -61,6 +64,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield live.start()
     finally:
         live.stop()
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """The real kube-apiserver with our CRDs, one for each process of the test run."""
+    from kube.clusters import admin_of, define
+
+    reason = real_server.why_not()
+    if reason is not None:
+        skip_without("kube-apiserver", reason)
+    cluster = RealCluster(tmp_path_factory.mktemp("real"))
+    try:
+        cluster.start()
+        define(admin_of(cluster))
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def pytest_collection_finish() -> None:

@@ -210,7 +210,7 @@ def _work(root: str, number: int, until: float, results: Any) -> None:
 
     store, count, problems = CheckpointStore(root), 0, []
     shared = numpy.arange(300_000)
-    while time.monotonic() < until:
+    while count < 2 or time.monotonic() < until:
         name = f"w{number}-{count}"
         try:
             live = {"shared": shared, "own": numpy.full(200_000, number * 1000 + count % 3)}
@@ -226,7 +226,7 @@ def _work(root: str, number: int, until: float, results: Any) -> None:
         except GkewsError as error:
             problems.append(f"{name}: {error.reason} {error}")
         count += 1
-    results.put((count, problems))
+    results.put(problems)
 
 
 def test_saves_loads_deletions_and_collections_of_several_processes_do_not_meet(
@@ -243,8 +243,7 @@ def test_saves_loads_deletions_and_collections_of_several_processes_do_not_meet(
     found = [results.get(timeout=100) for _ in workers]
     for worker in workers:
         worker.join()
-    assert [problems for _, problems in found if problems] == []
-    assert all(count > 1 for count, _ in found)
+    assert [problems for problems in found if problems] == []
     store = CheckpointStore(root)
     for checkpoint in ids(store):
         assert restore({}, store, checkpoint, verify="full").lost == []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from live_server import LiveKernel, LiveServer, wait_until
+from live_server import LiveKernel, LiveServer
 
 from jupyter_gkews import __version__
 from jupyter_gkews.cli import main
@@ -145,14 +145,13 @@ def test_an_error_of_the_server_is_told_with_reason_and_hint(
 def test_an_operation_that_fails_is_told_with_reason_and_hint(
     gkews: Gkews, kernel: LiveKernel
 ) -> None:
-    cell = kernel.send("import time; time.sleep(1.5)")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy()
     said = gkews("pause", kernel.id[:8], "--timeout", "0.2", "--json")
     assert said.code == 1
     assert "error: kernel_busy" in said.err
     assert "hint: " in said.err
     assert json.loads(said.out)["error"]["reason"] == "kernel_busy"
-    kernel.answer(cell)
+    assert cell.end().reply["status"] == "ok"
 
 
 def test_without_waiting_the_operation_is_named(gkews: Gkews, kernel: LiveKernel) -> None:

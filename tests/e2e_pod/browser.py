@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
-import pytest
+from expected import skip_without
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from .node_agent import PORT
@@ -32,7 +32,7 @@ def chromium(home: Path) -> Iterator[Browser]:
     """Debian's, as in ui-tests. Skips where there is none."""
     found = shutil.which("chromium")
     if found is None:
-        pytest.skip("Chromium is not installed")
+        skip_without("chromium", "Chromium is not installed")
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from gvisor_here import skip_without_runsc
-from kube.conftest import real  # noqa: F401  # the real kube-apiserver
 from kube.real_server import RealCluster
 from live_server import EXTENSIONS
 
@@ -28,7 +27,7 @@ LAB = [
 @pytest.fixture
 def stand_in(
     request: pytest.FixtureRequest,
-    real: RealCluster,  # noqa: F811
+    real: RealCluster,
     tmp_path: Path,
 ) -> Iterator[StandIn]:
     """A namespace of the test's own, in which nothing runs yet."""

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kube.test_commands import write_kubeconfig
-from kube.test_manifests import bind
+from kube.clusters import write_kubeconfig
+from kube.roles import bind_workspace
 
 from .stand_in import StandIn
 
@@ -34,7 +34,7 @@ class Laptop:
         self.check = stand_in.platform.check
         self.place = f"{stand_in.namespace}/{workspace}"
         token = stand_in.admin.account(stand_in.namespace, "laptop")
-        bind(stand_in.admin, stand_in.namespace, "laptop")
+        bind_workspace(stand_in.admin, stand_in.namespace, "laptop")
         self._file = write_kubeconfig(stand_in.cluster, folder / "kubeconfig", token)
         self._running: list[subprocess.Popen[str]] = []
 

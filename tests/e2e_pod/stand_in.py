@@ -12,7 +12,7 @@ from kube.actors import Platform
 from kube.actors.controller import WORKSPACE_LABEL
 from kube.admin import RBAC, SNAPSHOT, Admin
 from kube.real_server import RealCluster
-from kube.test_manifests import bind
+from kube.roles import bind_workspace
 from kube.webhook import Webhook
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
@@ -113,7 +113,7 @@ class StandIn:
         account = f"ws-{name}"
         self.admin.account(self.namespace, account)
         if rules is None:
-            bind(self.admin, self.namespace, account)
+            bind_workspace(self.admin, self.namespace, account)
         else:
             self.admin.grant(self.namespace, account, rules)
         self.platform.controller.pod_spec["serviceAccountName"] = account

@@ -1,60 +1,26 @@
-"""The fake cluster, and the real one where it can be built, each with our CRDs."""
+"""The fake cluster, and what follows and plays in it; the real one is a fixture of all tests."""
 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from jupyter_gkews.engines.cluster.cluster import Cluster as Asked
 from jupyter_gkews.engines.cluster.watching import Pace
-from jupyter_gkews.engines.pod_account import InPod
 from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.resuming import Resumes
 from jupyter_gkews.engines.podsnapshot.targets import find_target, parse_target
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 
-from . import real_server
 from .actors import Platform, SelfManaged
-from .admin import Admin, Answered
+from .admin import Admin
+from .clusters import Cluster, admin_of, define, in_pod
 from .fake import FakeCluster
-from .real_server import RealCluster
-
-CRDS = Path(__file__).parent / "crds"
-DEFINITIONS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-Cluster = FakeCluster | RealCluster
-
-
-def admin_of(cluster: Cluster) -> Admin:
-    return Admin(cluster.url, cluster.ca, cluster.admin_token)
-
-
-def define(admin: Admin) -> None:
-    """Create our CRDs and wait until they are served."""
-    paths = []
-    for file in sorted(CRDS.glob("*.yaml")):
-        for definition in yaml.safe_load_all(file.read_text(encoding="utf-8")):
-            admin.create(DEFINITIONS, definition)
-            spec = definition["spec"]
-            version = spec["versions"][0]["name"]
-            paths.append(f"apis/{spec['group']}/{version}/{spec['names']['plural']}")
-    end = time.monotonic() + 30
-    for path in paths:
-        while True:
-            try:
-                admin.list(path)
-                break
-            except Answered:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.05)  # a real server announces it to nobody
 
 
 @pytest.fixture
@@ -74,21 +40,6 @@ def _shared_fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeClust
     yield cluster
     cluster.stop()
     assert not cluster.failures, cluster.failures[0]
-
-
-@pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """The real kube-apiserver, started once; the test is skipped where there is none."""
-    reason = real_server.why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    cluster = RealCluster(tmp_path_factory.mktemp("real"))
-    try:
-        cluster.start()
-        define(admin_of(cluster))
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -113,16 +64,6 @@ def namespace(admin: Admin) -> str:
 
 #: So that a test of a failing server takes no minutes.
 QUICK = Pace(first=0.05, longest=0.2, refused=0.2)
-
-
-def in_pod(cluster: Cluster, folder: Path, token: str, namespace: str = "default") -> InPod:
-    """What a pod finds of its service account: files, and the address in its environment."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "token").write_text(token)
-    (folder / "namespace").write_text(namespace)
-    (folder / "ca.crt").write_text(cluster.ca.read_text())
-    host, port = cluster.url.removeprefix("https://").split(":")
-    return InPod(folder, {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port})
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from jupyter_gkews import cli
 from jupyter_gkews.engines.pod_account import InPod
@@ -21,35 +20,10 @@ from jupyter_gkews.engines.workspaces import state as state_words
 
 from .actors import Platform
 from .admin import Admin
-from .conftest import Cluster, in_pod
+from .clusters import Cluster, in_pod, write_kubeconfig
 from .fake import FakeCluster
 
 Json = dict[str, Any]
-
-
-def write_kubeconfig(cluster: Cluster, file: Path, token: str) -> Path:
-    """As `gcloud container clusters get-credentials` would leave it, with a token."""
-    file.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "here",
-                "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [
-                    {
-                        "name": "c",
-                        "cluster": {
-                            "server": cluster.url,
-                            "certificate-authority": str(cluster.ca),
-                        },
-                    }
-                ],
-                "users": [{"name": "u", "user": {"token": token}}],
-            }
-        )
-    )
-    return file
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from .admin import KUBEFLOW, RBAC, SNAPSHOT, Admin, Answered
-from .conftest import Cluster
+from .admin import RBAC, SNAPSHOT, Admin, Answered
+from .clusters import Cluster
+from .objects import at, made, pod, workspace
 from .real_server import RealCluster
 
 kubernetes = pytest.importorskip("kubernetes")
@@ -23,27 +24,6 @@ from kubernetes.client.exceptions import ApiException  # noqa: E402
 Json = dict[str, Any]
 GROUP, VERSION = "kubeflow.org", "v1beta1"
 MERGE = "application/merge-patch+json"
-
-
-def workspace(name: str = "ws", **spec: object) -> Json:
-    options = {"imageConfig": "jupyter", "podConfig": "gpu"}
-    return {
-        "apiVersion": "kubeflow.org/v1beta1",
-        "kind": "Workspace",
-        "metadata": {"name": name},
-        "spec": {
-            "kind": "jupyterlab",
-            "podTemplate": {"options": options, "volumes": {"home": "home"}},
-            **spec,
-        },
-    }
-
-
-def pod(name: str, **labels: str) -> Json:
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"containers": [{"name": "main", "image": "image"}]},
-    }
 
 
 class Client:
@@ -108,14 +88,6 @@ def connect(cluster: Cluster) -> Iterator[Any]:
 @pytest.fixture
 def client(connect: Any, cluster: Cluster) -> Client:
     return connect(cluster.admin_token)  # type: ignore[no-any-return]
-
-
-def made(admin: Admin, namespace: str, name: str = "ws", **spec: object) -> Json:
-    return admin.create(f"{KUBEFLOW}/namespaces/{namespace}/workspaces", workspace(name, **spec))
-
-
-def at(namespace: str, plural: str = "workspaces") -> str:
-    return f"{KUBEFLOW}/namespaces/{namespace}/{plural}"
 
 
 # -- objects ---------------------------------------------------------------------------------

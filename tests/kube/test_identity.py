@@ -21,10 +21,10 @@ from jupyter_gkews.engines.workspaces.observing import no_such_workspace
 from jupyter_gkews.errors import GkewsError
 
 from .admin import Admin
-from .conftest import Cluster as AnyCluster
-from .conftest import admin_of, in_pod
+from .clusters import Cluster as AnyCluster
+from .clusters import admin_of, in_pod
 from .fake import FakeCluster
-from .test_conformance import made, pod
+from .objects import made, pod
 
 LABEL = "notebooks.kubeflow.org/workspace-name"
 #: What the pilot of GKE Workspaces grants today, as far as it matters here.

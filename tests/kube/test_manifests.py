@@ -20,41 +20,21 @@ from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
 from jupyter_gkews.engines.workspaces.pausing import Pauses
 
 from .actors import Platform
-from .admin import RBAC, Admin, Answered
-from .conftest import QUICK, Cluster, admin_of, in_pod
+from .admin import Admin, Answered
+from .clusters import Cluster, admin_of, in_pod
+from .conftest import QUICK
 from .fake import FakeCluster
+from .roles import DEPLOY, bind_workspace, workspace_manifests
 
 ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
 Json = dict[str, Any]
-
-
-def manifests() -> list[Json]:
-    return list(yaml.safe_load_all((DEPLOY / "clusterrole.yaml").read_text(encoding="utf-8")))
-
-
-def bind(admin: Admin, namespace: str, account: str) -> None:
-    """As Kubeflow's controller does with the roles of a kind, and the binding of the manifest."""
-    for manifest in manifests():
-        plural = manifest["kind"].lower() + "s"
-        if admin.find(f"{RBAC}/{plural}", manifest["metadata"]["name"]) is None:
-            admin.create(f"{RBAC}/{plural}", manifest)
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
-    role = {
-        "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-        "name": "jupyter-gkews-workspace",
-    }  # fmt: skip
-    admin.create(
-        f"{RBAC}/namespaces/{namespace}/rolebindings",
-        {"metadata": {"name": account}, "subjects": [subject], "roleRef": role},
-    )
 
 
 @pytest.fixture
 def granted(cluster: Cluster, admin: Admin, namespace: str, tmp_path: Path) -> Iterator[Asked]:
     """Our client as a service account that has what the manifests grant."""
     token = admin.account(namespace, "ws")
-    bind(admin, namespace, "ws")
+    bind_workspace(admin, namespace, "ws")
     client = Asked(in_pod(cluster, tmp_path / "account", token, namespace))
     yield client
     client.close()
@@ -63,7 +43,7 @@ def granted(cluster: Cluster, admin: Admin, namespace: str, tmp_path: Path) -> I
 def test_the_roles_have_the_verbs_that_are_needed_and_no_others() -> None:
     granted = {
         (verb, group, resource)
-        for manifest in manifests()
+        for manifest in workspace_manifests()
         for rule in manifest.get("rules", [])
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
@@ -102,7 +82,7 @@ def test_a_pod_with_these_roles_is_paused_and_resumed(
 ) -> None:
     admin = admin_of(fake)
     token = admin.account("default", "ws-ws")
-    bind(admin, "default", "ws-ws")
+    bind_workspace(admin, "default", "ws-ws")
     client = Asked(in_pod(fake, tmp_path / "account", token))
     platform.create()
     observer = WorkspaceObserver(client, "default", "ws", pace=QUICK).start()
@@ -162,7 +142,7 @@ def test_the_patch_adds_the_role_beside_those_that_the_kind_has(
         role["name"] for role in found["spec"]["podTemplate"]["serviceAccount"]["clusterRoles"]
     ]
     assert roles == ["kubeflow-edit", "jupyter-gkews-workspace"]
-    assert roles[1] in {manifest["metadata"]["name"] for manifest in manifests()}
+    assert roles[1] in {manifest["metadata"]["name"] for manifest in workspace_manifests()}
 
 
 def test_a_policy_of_our_shape_is_taken_and_a_broken_one_refused(

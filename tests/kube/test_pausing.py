@@ -15,7 +15,7 @@ from jupyter_gkews.errors import GkewsError
 
 from .actors import Platform
 from .actors.addon import ENABLED, LAST, STARTED, STATE
-from .conftest import CRDS, DEFINITIONS
+from .clusters import CRDS, DEFINITIONS
 from .fake import FakeCluster
 
 PATCHES = r"/workspaces/ws\b"

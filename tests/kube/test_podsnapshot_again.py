@@ -20,9 +20,10 @@ from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged
 from .actors.nodes import PS_NAME
-from .conftest import QUICK, Follow, admin_of, in_pod
+from .clusters import admin_of, in_pod
+from .conftest import QUICK, Follow
 from .fake import FakeCluster
-from .test_podsnapshot_refused import bind
+from .roles import bind_podsnapshot
 
 Json = dict[str, Any]
 TRIGGER = "podsnapshotmanualtriggers"
@@ -77,7 +78,7 @@ def test_who_has_the_roles_and_meets_a_policy_of_the_same_name_uses_it_if_it_fit
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     admin = admin_of(fake)
-    bind(admin, "default", "who")
+    bind_podsnapshot(admin, "default", "who")
     client = Asked(in_pod(fake, tmp_path / "who", admin.account("default", "who")))
     self_managed.create("Deployment")
     target = Target("default", "Deployment", "lab")

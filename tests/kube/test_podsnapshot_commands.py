@@ -14,9 +14,9 @@ from jupyter_gkews.engines.podsnapshot import snapshots
 from jupyter_gkews.engines.podsnapshot.words import PAUSED
 
 from .actors import SelfManaged
+from .clusters import write_kubeconfig
 from .conftest import Follow
 from .fake import FakeCluster
-from .test_commands import write_kubeconfig
 
 Json = dict[str, Any]
 Run = Callable[..., tuple[int, str, str]]

@@ -33,9 +33,10 @@ from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged
 from .admin import Admin
-from .conftest import QUICK, Cluster, admin_of, in_pod
+from .clusters import Cluster, admin_of, in_pod
+from .conftest import QUICK
 from .real_server import RealCluster
-from .test_podsnapshot_refused import bind
+from .roles import bind_podsnapshot
 from .test_real_pause import NODE
 
 Json = dict[str, Any]
@@ -181,7 +182,7 @@ def test_the_policy_that_we_make_is_taken_by_the_cluster(admin: Admin, namespace
 def test_with_the_roles_nothing_is_missing(
     cluster: Cluster, admin: Admin, namespace: str, tmp_path: Path
 ) -> None:
-    bind(admin, namespace, "who")
+    bind_podsnapshot(admin, namespace, "who")
     asked = Asked(in_pod(cluster, tmp_path / "who", admin.account(namespace, "who"), namespace))
     access = AccessReviews(asked, namespace, "lab")
     wait_until(lambda: access.forget() or not missing(access, list(NEEDS)), "the rights are there")
@@ -208,7 +209,7 @@ def follow_real(
 ) -> Iterator[Callable[[str], Resumes]]:
     """As a service account with the roles of deploy/ and no others."""
     namespace = played.namespace
-    bind(played.admin, namespace, "who")
+    bind_podsnapshot(played.admin, namespace, "who")
     token = played.admin.account(namespace, "who")
     client = Asked(in_pod(real, tmp_path / "who", token, namespace))
     observers: list[TargetObserver] = []

@@ -17,12 +17,12 @@ from jupyter_gkews.engines.podsnapshot.targets import Target, find_target, parse
 from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged
-from .admin import RBAC, Admin
-from .conftest import QUICK, Follow, admin_of, in_pod
+from .clusters import admin_of, in_pod
+from .conftest import QUICK, Follow
 from .fake import FakeCluster
+from .roles import PODSNAPSHOT, bind_podsnapshot
 
 Json = dict[str, Any]
-MANIFEST = Path(__file__).parents[2] / "deploy" / "podsnapshot-clusterrole.yaml"
 
 
 # -- what keeps a pause from being asked for -----------------------------------------------------
@@ -215,7 +215,7 @@ def test_a_name_of_several_has_to_be_made_clear(asked: Asked, self_managed: Self
 def test_the_roles_have_the_verbs_that_are_needed_and_no_others() -> None:
     granted = {
         (verb, group, resource)
-        for manifest in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8"))
+        for manifest in yaml.safe_load_all(PODSNAPSHOT.read_text(encoding="utf-8"))
         for rule in manifest["rules"]
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
@@ -227,32 +227,12 @@ def test_the_roles_have_the_verbs_that_are_needed_and_no_others() -> None:
     assert granted == needed
 
 
-def bind(admin: Admin, namespace: str, account: str) -> None:
-    """As the comment in the manifest says."""
-    for manifest in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")):
-        name = manifest["metadata"]["name"]
-        if admin.find(f"{RBAC}/clusterroles", name) is None:
-            admin.create(f"{RBAC}/clusterroles", manifest)
-        body = {
-            "metadata": {"name": f"{name}-{namespace}"},
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                        "name": name},
-        }  # fmt: skip
-        where = (
-            "clusterrolebindings"
-            if name.endswith("-cluster")
-            else (f"namespaces/{namespace}/rolebindings")
-        )
-        admin.create(f"{RBAC}/{where}", body)
-
-
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_with_the_roles_a_pod_is_paused_and_resumed(
     kind: str, fake: FakeCluster, self_managed: SelfManaged, tmp_path: Path
 ) -> None:
     admin = admin_of(fake)
-    bind(admin, "default", "who")
+    bind_podsnapshot(admin, "default", "who")
     client = Asked(in_pod(fake, tmp_path / "who", admin.account("default", "who")))
     self_managed.create(kind)
     observer = TargetObserver(client, Target("default", kind, "lab"), pace=QUICK).start()

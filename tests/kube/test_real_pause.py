@@ -16,9 +16,10 @@ from jupyter_gkews.errors import GkewsError
 
 from .actors import Platform
 from .actors.addon import LAST, STATE
-from .conftest import QUICK, admin_of, in_pod
+from .clusters import admin_of, in_pod
+from .conftest import QUICK
 from .real_server import RealCluster
-from .test_manifests import bind
+from .roles import bind_workspace
 from .webhook import Webhook
 
 NODE = "apis/node.k8s.io/v1/runtimeclasses"
@@ -44,7 +45,7 @@ def pauses(real: RealCluster, played: Platform, tmp_path: Path) -> Iterator[Paus
     """As the service account of the pod, with the roles of deploy/ and no others."""
     admin, namespace = played.admin, played.namespace
     token = admin.account(namespace, "ws-ws")
-    bind(admin, namespace, "ws-ws")
+    bind_workspace(admin, namespace, "ws-ws")
     client = Asked(in_pod(real, tmp_path / "account", token, namespace))
     observer = WorkspaceObserver(client, namespace, "ws", pace=QUICK)
     access = observer.access

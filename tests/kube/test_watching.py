@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
+from live_server import wait_until
 
 from jupyter_gkews.engines.cluster import cluster as cluster_module
 from jupyter_gkews.engines.cluster.cluster import Cluster
@@ -20,9 +21,10 @@ from jupyter_gkews.engines.workspaces.state import WorkspaceState
 
 from .actors import Platform
 from .admin import Admin
-from .conftest import QUICK, admin_of, in_pod
+from .clusters import admin_of, in_pod
+from .conftest import QUICK
 from .fake import FakeCluster
-from .test_conformance import at, made, workspace
+from .objects import at, made, workspace
 
 Json = dict[str, Any]
 
@@ -58,7 +60,7 @@ class Followed:
         with self._changed:
             self._changed.notify_all()
 
-    def until(self, enough: Callable[[], bool], seconds: float = 20.0) -> bool:
+    def until(self, enough: Callable[[], bool], seconds: float = 60.0) -> bool:
         with self._changed:
             return self._changed.wait_for(enough, seconds)
 
@@ -76,7 +78,7 @@ def follow(asked: Cluster) -> Iterator[Callable[..., Followed]]:
     yield begin
     for followed in started:
         followed.watch.stop()
-        assert followed.watch.join(10)
+        assert followed.watch.join(60)
 
 
 @pytest.fixture
@@ -117,8 +119,7 @@ def test_a_watch_that_the_server_ends_goes_on_where_it_was(
         return len([path for _, _, path in fake.requests if "watch=" in path])
 
     before = begun()
-    followed.until(lambda: begun() > before, 2.5)
-    assert begun() > before
+    assert wait_until(lambda: begun() > before, "another watch begins")
     pause(admin)
     assert followed.until(is_paused(followed))
     assert followed.watch.lists == 1
@@ -243,7 +244,7 @@ def test_a_watch_stops_while_the_server_is_silent(asked: Cluster, fake: FakeClus
     followed.watch.start()
     assert followed.until(lambda: followed.watch.lists == 1)
     followed.watch.stop()
-    assert followed.watch.join(5)
+    assert followed.watch.join(60)
 
 
 def test_a_thousand_workspaces_lose_no_event(
@@ -298,7 +299,7 @@ def test_a_watch_that_has_told_something_was_not_ended_at_once(
         ended.set()
         changing.join()
     assert not followed.troubles
-    assert watches_begun(fake) == 3
+    assert watches_begun(fake) >= 3
 
 
 def test_a_watch_that_is_broken_off_while_it_begins_begins_anew(
@@ -350,17 +351,37 @@ def test_nothing_is_told_of_a_workspace_before_it_was_looked_for(
     nowhere.stop()
 
 
+def connections_to(fake: FakeCluster) -> list[object]:
+    """Those that this process has made and not closed, however the server has ended them."""
+    port = int(fake.url.rpartition(":")[2])
+    found = psutil.Process().net_connections("tcp")
+    return [one for one in found if one.raddr and one.raddr.port == port]
+
+
+def test_an_error_of_who_is_told_leaves_no_connection(
+    fake: FakeCluster, admin: Admin, tmp_path: Path
+) -> None:
+    client = Cluster(in_pod(fake, tmp_path / "account", fake.admin_token))
+    kept: list[ClusterError] = []  # with their tracebacks, as what has failed is kept to be shown
+
+    def changed(name: str, found: Json | None) -> None:
+        kept.append(ClusterError(0, "", f"{name} is not wanted", "hear of it"))
+        raise kept[-1]
+
+    watch = ObjectWatch(client, WORKSPACES, "default", changed, pace=QUICK).start()
+    wait_until(lambda: watch.lists == 1, "it is followed")
+    made(admin, "default")
+    wait_until(lambda: kept, "it was told")
+    watch.stop()
+    assert watch.join(60)
+    client.close()
+    assert not connections_to(fake)
+
+
 def test_a_client_that_is_closed_in_the_middle_of_requests_leaves_no_connection(
     fake: FakeCluster, tmp_path: Path
 ) -> None:
     account = in_pod(fake, tmp_path / "account", fake.admin_token)
-    port = int(fake.url.rpartition(":")[2])
-
-    def connections() -> list[object]:
-        return [
-            one for one in psutil.Process().net_connections("tcp")
-            if one.raddr and one.raddr.port == port
-        ]  # fmt: skip
 
     def ask(client: Cluster, asked: threading.Event) -> None:
         while True:
@@ -381,4 +402,4 @@ def test_a_client_that_is_closed_in_the_middle_of_requests_leaves_no_connection(
         for thread in asking:
             thread.join(20)
             assert not thread.is_alive()
-        assert not connections()
+        assert not connections_to(fake)

@@ -16,7 +16,7 @@ async def test_pause_in_a_cell_asks_the_server_and_lets_the_cell_finish(open_not
     events: asyncio.Queue[dict] = asyncio.Queue()
     notebook.client.subscribe(events.put_nowait)
     cell = page.run("%pause before lunch\nimport time; time.sleep(0.5); after = True")
-    event = await asyncio.wait_for(events.get(), 10)
+    event = await asyncio.wait_for(events.get(), 60)
     assert event == {
         "event": "pause_requested",
         "when": "idle",
@@ -42,7 +42,7 @@ async def test_checkpoint_saves_and_shows_what_it_kept(open_notebook):
     assert bundle["text/plain"].startswith("Checkpoint 'night run'")
     assert "gen" in bundle["text/plain"] and "[1]" in bundle["text/plain"]
     assert "<table>" in bundle["text/html"]
-    event = await asyncio.wait_for(events.get(), 10)
+    event = await asyncio.wait_for(events.get(), 60)
     assert event["event"] == "checkpointed"
     assert event["checkpoint"]["counts"]["lost"] == 1
     ran = await page.result("%gkews")

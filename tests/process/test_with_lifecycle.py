@@ -19,10 +19,13 @@ def test_a_cell_that_is_run_during_the_pause_resumes_the_kernel_and_runs(
     server: LiveServer,
 ) -> None:
     kernel = server.notebook("hasty.ipynb").ready()
+    gate = server.root / "written"
     kernel.run(
         "class Slow:\n"
         "    def __getstate__(self):\n"
-        "        import time; time.sleep(2); return {}\n"
+        "        import os, time\n"
+        f"        while not os.path.exists({str(gate)!r}): time.sleep(.02)\n"
+        "        return {}\n"
         "x = Slow(); y = 'kept'"
     )
     operation = kernel.ask("pause")
@@ -30,7 +33,9 @@ def test_a_cell_that_is_run_during_the_pause_resumes_the_kernel_and_runs(
         lambda: server.get(f"gkews/operations/{operation['id']}")["phase"] == "checkpointing",
         "the checkpoint is being taken",
     )
-    assert kernel.run("y") == "'kept'"
+    cell = kernel.send("print(y)")
+    gate.touch()
+    assert kernel.answer(cell).text == "kept\n"
     assert server.operation(operation["id"])["error"] is None
     assert kernel.status["provenance"] == "recovered"
 

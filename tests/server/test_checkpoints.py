@@ -77,13 +77,12 @@ def test_a_checkpoint_is_restored_into_a_running_kernel_and_what_that_held_is_sa
 def test_a_restore_into_a_busy_kernel_is_refused(server: LiveServer) -> None:
     kernel = server.notebook("busy-restore.ipynb").ready()
     checkpoint = kernel.do("checkpoint")["result"]["checkpoint"]
-    cell = kernel.send("import time; time.sleep(1); x = 1")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy(after="x = 1")
     error = server.post(
         f"gkews/checkpoints/{checkpoint}/restore", {"kernel_id": kernel.id}, status=409
     )
     assert error["reason"] == "kernel_busy"
-    kernel.answer(cell)
+    assert cell.end().reply["status"] == "ok"
     assert kernel.run("x") == "1"
 
 

@@ -79,13 +79,14 @@ def test_a_page_that_is_loaded_while_the_kernel_is_paused_can_resume_it_too(
     assert tab.run("x + 1") == "31"
 
 
+@pytest.mark.parametrize("turns", [3, pytest.param(8, marks=pytest.mark.soak)])
 def test_the_cell_of_a_page_that_has_only_just_connected_reaches_the_kernel_every_time(
-    server: LiveServer,
+    server: LiveServer, turns: int
 ) -> None:
-    kernel = server.notebook("fresh-tabs.ipynb").ready()
+    kernel = server.notebook(f"fresh-tabs-{turns}.ipynb").ready()
     kernel.run("x = 0")
     kernel.close()
-    for turn in range(1, 9):
+    for turn in range(1, turns + 1):
         kernel.do("pause")
         tab = LiveKernel(server, kernel.id)
         # its sockets are still connecting when the resume begins
@@ -130,10 +131,9 @@ def test_a_checkpoint_lets_the_kernel_go_on_and_is_listed_with_its_name(server: 
 
 def test_a_pause_may_interrupt_the_running_cell(server: LiveServer) -> None:
     kernel = server.notebook("interrupt.ipynb").ready()
-    cell = kernel.send("x = 'set'\nimport time\ntime.sleep(600)")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy("x = 'set'")
     kernel.do("pause", {"when": "interrupt"})
-    assert kernel.answer(cell).reply["ename"] == "KeyboardInterrupt"
+    assert kernel.answer(cell.message).reply["ename"] == "KeyboardInterrupt"
     assert kernel.run("x") == "'set'"
 
 
@@ -141,12 +141,11 @@ def test_a_pause_waits_for_the_running_cell_and_holds_those_that_come_later(
     server: LiveServer,
 ) -> None:
     kernel = server.notebook("waits.ipynb").ready()
-    first = kernel.send("import time; time.sleep(1); x = 1")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    first = kernel.busy(after="x = 1")
     operation = kernel.ask("pause")
     assert operation["phase"] == "waiting_for_idle"
+    assert first.end().reply["status"] == "ok"
     assert server.operation(operation["id"])["error"] is None
-    assert kernel.answer(first).reply["status"] == "ok"
     assert kernel.status["state"] == "paused"
     assert kernel.run("x") == "1"
 
@@ -367,12 +366,11 @@ def test_survives_tells_the_last_table_where_the_kernel_cannot_be_asked(server: 
     assert (fates["x"], fates["lines"]) == ("kept", "lost")
     assert table["stale"] is False
     assert table["bytes"]["kept"] > 0
-    cell = kernel.send("time.sleep(1.5)")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy()
     busy = server.get(path)
     assert (busy["stale"], busy["as_of"]) == (True, table["as_of"])
     assert busy["variables"] == table["variables"]
-    kernel.answer(cell)
+    assert cell.end().reply["status"] == "ok"
     kernel.run("later = 1")
     kernel.do("pause")
     paused = server.get(path)
@@ -382,10 +380,9 @@ def test_survives_tells_the_last_table_where_the_kernel_cannot_be_asked(server: 
 
 def test_survives_of_a_busy_kernel_that_was_never_asked_is_refused(server: LiveServer) -> None:
     kernel = server.notebook("survives-busy.ipynb").ready()
-    cell = kernel.send("import time; time.sleep(1)")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy()
     assert server.get(f"gkews/kernels/{kernel.id}/survives", status=409)["reason"] == "kernel_busy"
-    kernel.answer(cell)
+    assert cell.end().reply["status"] == "ok"
 
 
 def test_events_tell_every_state_and_progress_at_most_twice_a_second(server: LiveServer) -> None:

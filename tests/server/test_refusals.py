@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from live_server import LiveKernel, LiveServer, wait_until
+from live_server import LiveKernel, LiveServer
 
 
 @pytest.fixture(scope="module")
@@ -113,35 +113,32 @@ def test_a_change_of_a_kernel_that_makes_no_sense_is_refused(
 
 
 def test_a_busy_kernel_is_not_paused_now(kernel: LiveKernel) -> None:
-    cell = kernel.send("import time\nprint('begun', flush=True)\ntime.sleep(2); done = 1")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy(after="done = 1")
     assert kernel.ask("pause", {"when": "now"}, status=409)["reason"] == "kernel_busy"
-    assert kernel.answer(cell).reply["status"] == "ok"
+    assert cell.end().reply["status"] == "ok"
     assert kernel.run("done") == "1"
 
 
 def test_a_busy_kernel_runs_on_when_the_time_to_wait_is_over(kernel: LiveKernel) -> None:
-    cell = kernel.send("time.sleep(2); done = 2")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy(after="done = 2")
     error = kernel.fail("pause", {"timeout_s": 0.3})
     assert error["reason"] == "kernel_busy"
     assert error["hint"]
     status = kernel.status
     assert (status["state"], status["reason"]) == ("running", "kernel_busy")
-    assert kernel.answer(cell).reply["status"] == "ok"
+    assert cell.end().reply["status"] == "ok"
     assert kernel.run("done") == "2"
 
 
 def test_waiting_for_a_busy_kernel_can_be_cancelled(kernel: LiveKernel) -> None:
-    cell = kernel.send("time.sleep(2); done = 3")
-    wait_until(lambda: kernel.status["execution_state"] == "busy", "the cell runs")
+    cell = kernel.busy(after="done = 3")
     operation = kernel.ask("pause")
     assert kernel.status["state"] == "pausing"
     kernel.server.ask("DELETE", f"gkews/operations/{operation['id']}", status=202)
     assert kernel.server.operation(operation["id"])["error"]["reason"] == "cancelled"
     status = kernel.status
     assert (status["state"], status["reason"]) == ("running", None)
-    assert kernel.answer(cell).reply["status"] == "ok"
+    assert cell.end().reply["status"] == "ok"
     assert kernel.run("done") == "3"
 
 

@@ -11,7 +11,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -166,7 +166,7 @@ class Cluster:
         self, resource: Resource, namespace: str, version: str, *, labels: str = "",
         fields: str = "", opened: Callable[[Callable[[], None]], None] | None = None,
         seconds: int = WATCH_S,
-    ) -> Iterator[Json]:  # fmt: skip
+    ) -> Generator[Json, None, None]:  # fmt: skip
         """Events since `version` until the server ends it. Raises ClusterError (`gone`: relist).
 
         `opened(cut)` gets a function that ends it from another thread.
@@ -267,13 +267,16 @@ class Cluster:
                 failure = error
             except self._errors as error:
                 failure = self._translated(error, doing, write=not again)
-            if failure.code == 401 and not renewed:
-                renewed = True
-                self._drop(session)
-            elif failure.code == 0 and again and not retried:
-                retried = True
-            else:
-                raise failure
+            try:
+                if failure.code == 401 and not renewed:
+                    renewed = True
+                    self._drop(session)
+                elif failure.code == 0 and again and not retried:
+                    retried = True
+                else:
+                    raise failure
+            finally:
+                del failure  # it would hold, by its traceback, the frame that holds it
 
     def _sent(self, session: _Session, send: Callable[[_Session], Any]) -> Any:
         try:

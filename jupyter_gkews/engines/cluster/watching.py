@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from ...errors import GkewsError
@@ -128,19 +129,22 @@ class ObjectWatch:
             self._resource, self._namespace, self._version, labels=self._labels,
             fields=self._fields, opened=opened, seconds=self._seconds,
         )  # fmt: skip
-        for event in events:
-            found = event["object"]
-            version = str((found.get("metadata") or {}).get("resourceVersion") or "")
-            if event["type"] == "DELETED":
-                self._known.pop(name_of(found), None)
-                self._tell(name_of(found), None)
-            elif event["type"] != "BOOKMARK":
-                self._note(found)
-            if version:
-                self._version = version
-            self._failures = 0
-            if self._stopped.is_set():
-                return
+        # closed here: an error of whoever is told keeps this frame, and so the connection, for as
+        # long as the garbage collector likes
+        with closing(events):
+            for event in events:
+                found = event["object"]
+                version = str((found.get("metadata") or {}).get("resourceVersion") or "")
+                if event["type"] == "DELETED":
+                    self._known.pop(name_of(found), None)
+                    self._tell(name_of(found), None)
+                elif event["type"] != "BOOKMARK":
+                    self._note(found)
+                if version:
+                    self._version = version
+                self._failures = 0
+                if self._stopped.is_set():
+                    return
         if self._version == before and time.monotonic() - began < self._pace.first:
             # something between us and the server ends watches at once: do not hammer it
             raise ClusterError(0, "", "the watch was ended at once", str(self._resource))

@@ -173,14 +173,19 @@ class _Handler(BaseHTTPRequestHandler):
             return
         lose = fault is not None and fault.kind == "reset_after"
         try:
-            self._note("")
             if parts.path in ("/readyz", "/healthz", "/livez"):
+                self._note("")
                 self._send(200, "ok")
                 return
             if parts.path == "/version":
+                self._note("")
                 self._send(200, {"major": "1", "minor": "20", "gitVersion": "v1.20.2"})
                 return
-            user = self.cluster.authority.who(self.headers.get("Authorization"))
+            try:
+                user = self.cluster.authority.who(self.headers.get("Authorization"))
+            except Refused:
+                self._note("")
+                raise
             self._note(user.name)
             query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
             code, answer = self._answer(user, parts.path.strip("/").split("/"), query, raw)
@@ -198,11 +203,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(code, answer)
 
     def _note(self, user: str) -> None:
-        requests = self.cluster.requests
-        if user:
-            requests[-1] = (user, self.command, self.path)
-        else:
-            requests.append(("", self.command, self.path))
+        # once for each request, and whole: others are noted at the same time
+        self.cluster.requests.append((user, self.command, self.path))
 
     def _fail(self, fault: Fault) -> bool:
         """Whether the request has ended with it."""
