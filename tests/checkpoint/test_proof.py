@@ -101,6 +101,41 @@ def test_the_scratch_process_is_kept_for_the_next_save_and_loads_each_in_a_fork(
     assert zygote.kept_pid() not in (None, pid)
 
 
+def test_it_is_kept_where_a_library_starts_a_thread_when_it_is_imported(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    pytest.importorskip("pyarrow")
+    live = namespace("import pyarrow\nn = 1")
+    save(live, store, checkpoint="a")
+    pid = zygote.kept_pid()
+    assert pid is not None
+    live["n"] = 2
+    assert save(live, store, checkpoint="b")["proved"]["by"] == "b"
+    assert zygote.kept_pid() == pid
+
+
+def test_what_a_load_needs_is_imported_once_for_all_loads(
+    store: CheckpointStore, namespace: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[list[str]] = []
+    answers = zygote.Zygote.answers
+
+    def noting(self: zygote.Zygote, check: Callable[[], None]) -> Iterator[dict[str, Any]]:
+        for answer in answers(self, check):
+            if "imported" in answer:
+                imported.append(answer["imported"])
+            yield answer
+
+    monkeypatch.setattr(zygote.Zygote, "answers", noting)
+    live = namespace("words = ['a']")
+    save(live, store, checkpoint="a")
+    live["words"].append("b")
+    save(live, store, checkpoint="b")
+    first, second = imported
+    assert "jupyter_gkews.kernel.checkpoint.restore" not in first
+    assert [name for name in second if name.startswith("jupyter_gkews")] == []
+
+
 def test_the_scratch_process_ends_when_nothing_is_asked_and_when_the_kernel_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -388,6 +423,17 @@ def test_what_came_back_right_looks_right(store: CheckpointStore, namespace: Mak
     assert compared(namespace(OBJECTS), store, lambda ns: None) == []
     store.delete("c")
     assert compared(namespace(ARRAYS), store, lambda ns: None) == []
+
+
+def test_the_range_of_an_index_is_compared_and_not_made(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    live = namespace("import pandas as pd\nframe = pd.DataFrame({'a': range(9)})")
+    other = pandas.RangeIndex(1, 10)
+    wrong = compared(live, store, lambda ns: setattr(ns["frame"], "index", other))
+    assert wrong == ["frame"]
+    assert "_data" not in live["frame"].index._cache
 
 
 def test_no_code_of_the_users_decides_what_is_equal(

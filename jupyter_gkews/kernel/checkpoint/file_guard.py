@@ -232,7 +232,8 @@ class FileGuard:
 
     def noted(self) -> list[Attempt]:
         """What was held back until now."""
-        flush_open_files()
+        if self._aside:
+            flush_open_files()
         self._note_written()
         return list(self.attempts)
 

@@ -57,8 +57,11 @@ def _frame(prints: Any, obj: Any, cls: type) -> None:
 
 def _index(prints: Any, obj: Any, cls: type) -> None:
     prints.say(cls.__qualname__, len(obj), obj.dtype, *map(str, obj.names))
-    data = getattr(obj, "_data", None)
-    if cls.__name__ not in ("MultiIndex", "RangeIndex") and data is not None:
+    if cls.__name__ == "RangeIndex":
+        prints.say(obj.start, obj.stop, obj.step)
+        return  # asked for its data, it makes an array of them, and keeps it
+    data = getattr(obj, "_data", None) if cls.__name__ != "MultiIndex" else None
+    if data is not None:
         prints.then(data)
 
 

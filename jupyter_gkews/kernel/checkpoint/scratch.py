@@ -62,6 +62,7 @@ def main(fd_in: int, fd_out: int, folder: str) -> None:
         safetensors_files.watch()
     with own_imports.found_again(first["own"]):
         refused = own_imports.import_modules(first["modules"])
+    load_the_loader()
     seen = signatures()
     say({"ready": True})
     parent = os.getppid()
@@ -91,6 +92,15 @@ def main(fd_in: int, fd_out: int, folder: str) -> None:
             continue
         _in_a_child(order, orders, say)
         asked = time.monotonic()
+
+
+def load_the_loader() -> None:
+    """Import what `answer_to` needs, once for all children; after the modules of the kernel, so
+    that none of these finds what it would not have found there."""
+    from jupyter_gkews.kernel.checkpoint import fingerprint, restore, staging
+    from jupyter_gkews.kernel.checkpoint.rebuilders import types_of_ours
+
+    _LOADED.append((fingerprint, restore, staging, types_of_ours()))
 
 
 def take_rights(folder: str) -> Any:
@@ -203,6 +213,7 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
     """Load one checkpoint dry; {"fingerprints", "failed", "lenient", "imported", "held",
     "unwritable"} or {"error"}. "held": [who, what] of code of the user's that wanted to change
     files; "unwritable": modules that could not be imported for it."""
+    before = set(sys.modules)
     from jupyter_gkews.errors import GkewsError
     from jupyter_gkews.kernel.checkpoint.file_guard import told
     from jupyter_gkews.kernel.checkpoint.fingerprint import Fingerprints
@@ -214,7 +225,6 @@ def answer_to(order: dict[str, Any], say: Any) -> dict[str, Any]:
         os.environ.pop(name, None)
     main_module = types.ModuleType("__main__")
     sys.modules["__main__"] = main_module
-    before = set(sys.modules)
     count = 0
 
     def progress(step: str, done: int, total: int) -> None:

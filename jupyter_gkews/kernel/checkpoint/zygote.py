@@ -29,10 +29,14 @@ from . import safetensors_files
 SILENCE_S = 180.0
 #: Seconds after which a process of which nothing was asked ends.
 IDLE_S = 300.0
-#: Set to 1 while it imports, where the user has not set them: libraries that start threads when
-#: they are imported. A process with threads cannot be forked.
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS")
-
+#: Set while it imports, where the user has not set them, for libraries that start threads when
+#: they are imported: those of matrices, and pyarrow (pandas imports it), whose allocator has one
+#: that gives memory back. A process with threads cannot be forked.
+_ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 
 #: Where each has a folder to write to, the only one; that for temporary files if None. Whoever
 #: ends this process by force removes it.
@@ -69,7 +73,7 @@ class Zygote:
         environ = dict(self.made_for["environ"])
         self._folder = tempfile.mkdtemp(prefix="gkews-scratch-", dir=FOLDER)
         borrowed = [name for name in _ONE_THREAD if name not in environ]
-        environ.update(dict.fromkeys(borrowed, "1"))
+        environ.update({name: _ONE_THREAD[name] for name in borrowed})
         environ.update({"CUDA_VISIBLE_DEVICES": "", "JUPYTER_GKEWS_SCRATCH": "1"})
         environ.pop("PYTHONSTARTUP", None)
         try:
