@@ -26,6 +26,8 @@ from .provisioning import PausableProvisioner
 
 #: Seconds after which a started kernel that has not said hello is given up on in a resume.
 HELLO_TIMEOUT_S = 120.0
+#: Between two looks at whether a checkpoint in the background has ended: at first, and later.
+CHECKPOINTED_LOOK_S = (0.02, 0.1)
 
 ProgressCallback = Callable[[Progress], object]
 
@@ -47,6 +49,7 @@ async def checkpointed(
     Raises its error; kernel_died, also where the kernel was restarted.
     """
     launch, path = provisioner.launch, provisioner.run_dir / checkpointed_file(operation)
+    pause, longest = CHECKPOINTED_LOOK_S
     while True:
         # Looked at before the file: a process that writes it and then dies has answered.
         alive = provisioner.launch == launch and provisioner.process_alive()
@@ -62,7 +65,8 @@ async def checkpointed(
             )
         if on_progress:
             tell_progress(provisioner, operation, on_progress)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.05, longest)
     with contextlib.suppress(OSError):
         path.unlink()
     if outcome.get("status") == "error":

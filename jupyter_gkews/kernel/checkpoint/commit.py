@@ -42,12 +42,13 @@ class Staging:
         os.mkdir(self.path, 0o700)
         os.mkdir(self.chunks, 0o700)
 
-    def write_manifest(self, manifest: Manifest, key: bytes) -> None:
-        """manifest.json, signed and durable; in place of the one before. Raises OSError."""
+    def write_manifest(self, manifest: Manifest, key: bytes, *, durable: bool = False) -> None:
+        """manifest.json, signed; in place of the one before. One that is only for a test load need
+        not be `durable`. Raises OSError."""
         path = self.path / "manifest.json"
         if path.exists():
             path.unlink()
-        chunks.write_file(path, [render(manifest, key)])
+        chunks.write_file(path, [render(manifest, key)], durable=durable)
 
     def install(self, new: list[str]) -> None:
         """Move the chunks `new` into the store, durable. Raises OSError."""
@@ -57,7 +58,7 @@ class Staging:
     def commit(self, manifest: Manifest, key: bytes) -> None:
         """Write the final manifest and make the checkpoint visible, durable. Raises OSError."""
         manifest.sequence = self._store.next_sequence()
-        self.write_manifest(manifest, key)
+        self.write_manifest(manifest, key, durable=True)
         chunks.fsync_file(self.path)
         final = self._store.directory(self._checkpoint)
         os.rename(self.path, final)

@@ -13,7 +13,7 @@ import hashlib
 import marshal
 import types
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from types import CodeType
 from typing import Any, Callable
 
@@ -41,7 +41,8 @@ class Fingerprints:
     """Fingerprints of the names of one namespace, taken in graph order.
 
     `lost` holds the ids of objects that the checkpoint replaced by placeholders; `places` knows
-    the memory of the checkpoint. Objects met again are named by the order of their first meeting,
+    the memory of the checkpoint; `process` the ids of what is found again instead of copied, looked
+    for where it is not given. Objects met again are named by the order of their first meeting,
     so that shared objects stay shared. Once `late()`, which is asked often and may raise, no more
     than LEAST objects a name are looked at.
     """
@@ -52,11 +53,12 @@ class Fingerprints:
         lost: frozenset[int] = frozenset(),
         *,
         places: Places | None = None,
+        process: Container[int] | None = None,
         late: Callable[[], bool] = lambda: False,
     ) -> None:
         self.places = places or Places()
         self._lost = lost
-        self._process = found_again()
+        self._process = found_again() if process is None else process
         self._nans = nans.known()
         self._rebuilt = types_of_ours()
         self._namespaces = {

@@ -93,9 +93,11 @@ class Image:
     def outcome(
         self, check: Callable[[], None], progress: Callable[[int, int], None]
     ) -> dict[str, Any]:
-        """What `work` returned. Raises what `check` raises, the GkewsError of the work, and
-        ImageLostError; the image is gone afterwards in any case."""
+        """What `work` returned; the image ends by itself then, which `end` waits for: the system
+        takes a while to take its memory apart. Raises what `check` raises, the GkewsError of the
+        work, and ImageLostError; the image is gone then."""
         silent, last = 0.0, None
+        done = False
         try:
             while True:
                 check()
@@ -119,9 +121,11 @@ class Image:
                 elif "failed" in answer:
                     raise ImageLostError(str(answer["failed"]))
                 elif "result" in answer:
+                    done = True
                     return dict(answer["result"])
         finally:
-            self.end()
+            if not done:
+                self.end()
 
     def _answer(self) -> dict[str, Any] | None:
         """The next answer, or None if there is none yet."""

@@ -106,9 +106,9 @@ class GraphWriter(pickle.Pickler):
         self._handovers = {ExactPickler: 0, DeepPickler: 0}
         self._nans = nans.Nans()
         self.announced: set[int] = set()  # ids of namespaces
-        self._singletons = found_again()
+        self.singletons = found_again()
         self.left_out: dict[Any, Any] = {}
-        self.singleton_types = {type(obj) for obj, _ in self._singletons.values()}
+        self.singleton_types = {type(obj) for obj, _ in self.singletons.values()}
         own = user_modules.own_modules()
         self.dictionaries_named = identities.dictionaries_named(cell_sources(), own)
         classes.register(self)
@@ -116,7 +116,7 @@ class GraphWriter(pickle.Pickler):
         known: list[tuple[Any, Reduced]] = [
             (vars(builtins), (rebuild.module_dict, ("builtins",))),
             # the pickler asks nobody about those
-            *(each for each in self._singletons.values() if type(each[0]) in (dict, list)),
+            *(each for each in self.singletons.values() if type(each[0]) in (dict, list)),
             *identities.constants(own),
         ]
         self._announce(known)
@@ -326,7 +326,7 @@ class GraphWriter(pickle.Pickler):
             return NotImplemented
         if handler is reduce_sharing and getrefcount(obj.__dict__) <= ALONE:
             return NotImplemented
-        single = self._singletons.get(id(obj))
+        single = self.singletons.get(id(obj))
         if single is not None:
             return single[1]
         now = time.monotonic()

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,7 @@ def key_id(key: bytes) -> str:
 
 def render(manifest: Manifest, key: bytes) -> bytes:
     """The signed manifest, as it is written to manifest.json."""
-    content = asdict(manifest)
+    content = vars(manifest)  # `asdict` would copy every list of it
     signature = {"method": "hmac-sha256", "key": key_id(key), "mac": _mac(key, _body(content))}
     return json.dumps(
         {"format": manifest.format, "signature": signature, "manifest": content}

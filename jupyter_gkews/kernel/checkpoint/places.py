@@ -19,6 +19,8 @@ from .chunks import CHUNK
 #: Up to this size (bytes) memory that is not the checkpoint's is compared whole.
 WHOLE = 1 << 20
 _SAMPLE = 16
+#: Kinds of numpy types of which `dtype.str` tells everything.
+_TOLD = frozenset("biufcmMSUO")
 
 
 class Places:
@@ -102,7 +104,9 @@ def sample(address: int, nbytes: int) -> str:
 def look_at_array(prints: Any, array: Any, plain: bool) -> None:
     """Say type, shape, flags, and where an array stands. `plain`: exactly a numpy.ndarray."""
     dtype = array.dtype
-    prints.say("array", dtype.str, dtype, array.shape)
+    prints.say("array", dtype.str, array.shape)
+    if dtype.kind not in _TOLD:  # its text takes numpy longer than all that follows
+        prints.say(dtype)
     prints.say(bool(array.flags.writeable))
     if dtype.hasobject:
         prints.then_all(array.ravel().tolist() if dtype.names is None else [], array.size)

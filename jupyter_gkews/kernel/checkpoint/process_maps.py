@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import bisect
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """One line of /proc/PID/maps: addresses, rights ("rw-p"), place in the file."""
 
     start: int

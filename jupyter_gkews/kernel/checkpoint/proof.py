@@ -115,7 +115,13 @@ class Proof:
         losses = frozenset(got.writer.losses)
 
         def take(late: Callable[[], bool]) -> list[list[Any]]:
-            prints = Fingerprints(user_ns, losses, places=of_layout(layout), late=late)
+            prints = Fingerprints(
+                user_ns,
+                losses,
+                places=of_layout(layout),
+                process=got.writer.singletons.keys(),
+                late=late,
+            )
             return [prints.of(value) for value in got.values]
 
         self._expected, self._look_again = take(late), take
@@ -173,7 +179,8 @@ class Proof:
         if self.how == "off":
             return Verdict()
         if self.how == "scratch":
-            self._by = proved.find(self._store.root, manifest, self._expected, trusted)
+            seen = proved.Inputs.now(self._store.root, manifest, self._expected)
+            self._by = proved.find(seen, manifest, trusted)
             if self._by is not None:
                 read_back(self._store, manifest, staging, check, chunks=False)
                 self._tell_partly(manifest)
@@ -184,7 +191,6 @@ class Proof:
             self._step_down(_GROWTH * graph + self._own_bytes + casts)
         if self.how == "scratch":
             write_manifest()
-            seen = proved.Inputs.now(self._store.root, manifest, self._expected)
             verdict = self._test_load(manifest, staging, sorted(trusted), check)
             if verdict is not None:
                 if verdict.died_at is None:

@@ -85,16 +85,15 @@ def remember(inputs: Inputs, checkpoint: str, verdict: Any) -> Proved:
     return found
 
 
-def find(
-    root: Path, manifest: Manifest, expected: list[list[Any]], trusted: set[str]
-) -> Proved | None:
+def find(inputs: Inputs, manifest: Manifest, trusted: set[str]) -> Proved | None:
     """The verdict that holds for this checkpoint as well; None if it must be loaded.
 
-    `trusted`: chunks whose files are those that this process wrote or checked.
+    `inputs`: of this moment; `trusted`: chunks whose files are those that this process wrote or
+    checked.
     """
     if not _remembered or not all(name in trusted for name, _, _ in manifest.chunks):
         return None
-    found = _remembered.get(Inputs.now(root, manifest, expected).digest)
+    found = _remembered.get(inputs.digest)
     if found is None:
         return None
     why = "the very same had been loaded by then, and nothing it depends on has changed since"

@@ -10,7 +10,7 @@ import ctypes
 import mmap
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from ...errors import GkewsError
@@ -52,7 +52,7 @@ class Reference:
 
     def to_json(self) -> dict[str, Any]:
         """For the manifest."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reference:

@@ -7,7 +7,7 @@ goes on; so it touches no object of the user's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .buffers import Buffers, Layout
@@ -42,7 +42,7 @@ class Stored:
 
     def to_json(self) -> dict[str, Any]:
         """For the pipe of a forked image."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Stored:
