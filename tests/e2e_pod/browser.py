@@ -112,6 +112,24 @@ class Tab:
     def resume(self) -> None:
         self.card("paused").get_by_role("button", name="Resume").click()
 
+    def watch_for_the_kernel(self) -> None:
+        """Note when it answers, from a moment on at which it does not."""
+        self.page.wait_for_function(f"() => !({CONNECTED})()")
+        self.page.evaluate(
+            """connected => {
+              window.answered = new Promise(resolve => {
+                const look = () =>
+                  eval(connected)() ? resolve(Date.now()) : setTimeout(look, 20);
+                look();
+              });
+            }""",
+            CONNECTED,
+        )
+
+    def answered(self) -> float:
+        """When it did, in seconds since the epoch."""
+        return float(self.page.evaluate("window.answered")) / 1000
+
     def close(self) -> None:
         self.page.close()
 

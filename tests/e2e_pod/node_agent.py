@@ -12,6 +12,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -62,6 +63,8 @@ class Run:
     restarts: int = 0
     killed: bool = False
     """Its end was asked for with `kill`; any other is a fault."""
+    ready: float = 0.0
+    """When it was ready first, in seconds since the epoch."""
     told: bool = False
     """The event about the restore has been written."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -98,6 +101,10 @@ class NodeAgent(Nodes):
     def hosted(self) -> int:
         """How many pods have been started or restored here."""
         return len(self._runs)
+
+    def ready(self) -> float:
+        """When the last pod that came up here was ready, in seconds since the epoch."""
+        return max(run.ready for run in self._runs.values())
 
     # -- what kubelet does, in the actor's thread ------------------------------------------------
 
@@ -168,6 +175,7 @@ class NodeAgent(Nodes):
         elif run.state in ("running", "saving"):
             gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
             ready = all(condition(pod, gate).get("status") == "True" for gate in gates)
+            run.ready = run.ready or (time.time() if ready else 0.0)
             conditions = [
                 scheduled,
                 {"type": "ContainersReady", "status": "True"},

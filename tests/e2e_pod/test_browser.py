@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,6 +86,31 @@ def test_pause_and_resume_are_clicked_in_the_page_which_goes_on_without_a_reload
     assert tab.page.evaluate("window.notReloaded") is True
     tab.wait_until_connected()
     assert tab.run(1).split() == [pid, "1", "True"]
+
+
+def test_a_page_that_is_open_can_be_used_sooner_after_a_resume_than_one_that_is_loaded(
+    stand_in: StandIn, user: Visitor, context: BrowserContext
+) -> None:
+    tab = Tab(context, stand_in)
+    tab.sign_in("work.ipynb")
+    pid = tab.run(0).split()[0]
+    began = time.monotonic()
+    other = Tab(context, stand_in)
+    other.open("work.ipynb")
+    loaded = time.monotonic() - began
+    other.close()
+    tab.pause_workspace()
+    expect(tab.card("paused")).to_be_visible()
+    tab.watch_for_the_kernel()
+    tab.resume()
+    usable = tab.answered() - stand_in.node.ready()
+    expect(tab.card("ready")).to_contain_text("the same processes go on")
+    assert tab.run(1).split() == [pid, "1", "True"]
+    sys.stdout.write(  # `pytest -s` shows it
+        f"a kernel answers {usable:.2f} s after its pod is ready, "
+        f"a page loads in {loaded:.2f} s, load {os.getloadavg()[0]:.1f}\n"
+    )
+    assert usable < loaded
 
 
 def test_two_tabs_that_click_at_once_start_it_once_and_both_go_on(

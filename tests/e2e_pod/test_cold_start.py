@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from kube.actors.gke import TRIGGERS
 from live_server import LiveKernel, wait_until
 
 from .conftest import BARE
@@ -93,8 +94,16 @@ def test_with_another_image_kernels_are_recovered_at_the_start_if_that_is_wanted
     stand_in: StandIn, user: Visitor, laptop: Laptop
 ) -> None:
     kernel = notebook(user, "work.ipynb")
-    pause(user, laptop)
     stand_in.platform.controller.pod_spec["containers"][0]["image"] = "jupyterlab:next"
+    pending = {"status": {"pendingRestart": True}}
+    stand_in.admin.merge(stand_in.platform.workspaces, "ws", pending, "status")
+
+    def warned() -> bool:
+        checks = {each["id"]: each for each in user.get("gkews/workspace")["checks"]}
+        return "will not fit" in checks["pending_restart"]["message"]
+
+    wait_until(warned, "it is warned before the pause")
+    pause(user, laptop)
     resumed = laptop.run("resume")
     assert (resumed.code, resumed.json["provenance"]) == (0, "fresh"), resumed.said
 
@@ -104,4 +113,29 @@ def test_with_another_image_kernels_are_recovered_at_the_start_if_that_is_wanted
 
     told: Json = wait_until(recovered, "the kernel is recovered")
     assert [each["state"] for each in told["kernels"]] == ["recovered"]
+    goes_on_from_its_checkpoint(user, kernel)
+
+
+def test_a_server_that_is_killed_in_the_middle_of_its_own_pause_recovers_its_kernels(
+    stand_in: StandIn, user: Visitor, laptop: Laptop
+) -> None:
+    kernel = notebook(user, "work.ipynb")
+    stand_in.gke.outcome = "hang"
+    user.post("gkews/workspace/pause")
+    wait_until(
+        lambda: stand_in.admin.find(stand_in.gke.path(TRIGGERS), "ws-ws-trigger"), "it is asked for"
+    )
+    stand_in.node.starts = False
+    stand_in.node.kill("ws")
+    wait_until(lambda: stand_in.node.is_down("ws"), "the server is down")
+    stand_in.gke.outcome = "ok"
+    stand_in.gke.poke()
+    wait_until(lambda: laptop.status()["reason"] == "snapshot_failed", "the failure is told")
+    assert laptop.run("abort").code == 0
+    stand_in.node.starts = True
+    stand_in.node.poke()
+    told = recovery(user)
+    assert [(each["path"], each["state"], each["why"]) for each in told["kernels"]] == [
+        ("work.ipynb", "waiting", "")
+    ]
     goes_on_from_its_checkpoint(user, kernel)
