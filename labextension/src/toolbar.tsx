@@ -26,7 +26,11 @@ import {
 } from './wording';
 import { isAway } from './workspaces/away';
 import type { IWorkspaceTab } from './workspaces/tokens';
-import { workspaceLabel, workspaceSentence } from './workspaces/wording';
+import {
+  briefWord,
+  workspaceLabel,
+  workspaceSentence
+} from './workspaces/wording';
 
 /** What the button shows and does. */
 export type ButtonFace = {
@@ -56,8 +60,11 @@ export function buttonFace(
   });
   if (workspace && isAway(workspace)) {
     const { face } = workspace;
-    const { word, icon } = workspaceLabel(face, trans);
-    return { ...disabled(workspaceSentence(face, trans)), label: word, icon };
+    return {
+      ...disabled(workspaceSentence(face, trans)),
+      label: briefWord(face, trans),
+      icon: workspaceLabel(face, trans).icon
+    };
   }
   const view = viewOf(model, kernelId);
   if (!view) {

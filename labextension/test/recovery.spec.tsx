@@ -85,7 +85,11 @@ describe('the notebooks of a pause whose memory did not come back', () => {
 
   beforeEach(async () => {
     wire = new Wire()
-      .on('GET checkpoints', { checkpoints: [checkpoint()] })
+      .on('GET checkpoints', {
+        checkpoints: [
+          checkpoint({ lost: [{ name: 'gen', reason: null, cell: 1 }] })
+        ]
+      })
       .on('GET checkpoints/c-1', { differences: [] })
       .on('GET snapshots', { snapshots: [] })
       .on('GET store', {});
@@ -132,7 +136,7 @@ describe('the notebooks of a pause whose memory did not come back', () => {
       { name: 'k-2.ipynb', state: 'waiting' },
       { name: 'gone.ipynb', state: 'lost', said: 'Its notebook is gone.' }
     ]);
-    expect(rows()[0].said).toBe('41 kept, 2 lost · 6.00 GB');
+    expect(rows()[0].said).toBe('41 kept, 2 lost (gen) · 6.00 GB');
     expect(recoveryHint(rows(), trans)).toMatch(
       /^2 notebooks wait with their checkpoints.*1 did not come back\.$/
     );

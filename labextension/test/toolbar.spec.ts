@@ -99,8 +99,8 @@ describe('the toolbar button', () => {
   it.each([
     ['pausing', 'Pausing'],
     ['paused', 'Paused'],
-    ['waiting', 'Waiting for capacity'],
-    ['away', 'Does not answer']
+    ['waiting', 'Waiting'],
+    ['away', 'No answer']
   ] as const)(
     'says what the card says while its workspace is away: %s',
     async (phase, label) => {

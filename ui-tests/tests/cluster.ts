@@ -6,7 +6,7 @@
  */
 
 import type { ChildProcess } from 'child_process';
-import { spawn } from 'child_process';
+import { execFileSync, spawn } from 'child_process';
 import * as fs from 'fs';
 import type { IncomingMessage, Server, ServerResponse } from 'http';
 import * as http from 'http';
@@ -22,6 +22,28 @@ import type {
 import { HOME } from './gkews';
 
 const BASE = '/workspace/connect/team/ws/8888/';
+
+/** Leaves a pause open in the journal, as a server does that was stopped in it. */
+const OPEN_PAUSE = `
+import json, pathlib, sys
+from jupyter_gkews.journal.pauses import JournalledKernel, WorkspacePauses
+said = json.load(sys.stdin)
+WorkspacePauses(pathlib.Path(said["store"])).open(
+    workspace={"namespace": "team", "name": "ws"},
+    pod={"name": "ws-0", "uid": "1"},
+    kernels=[
+        JournalledKernel(
+            kernel_name="python3", state="running",
+            notebook=f"{said['root']}/{one['path']}", **one,
+        )
+        for one in said["kernels"]
+    ],
+    server={"root": said["root"], "base_url": said["base"]},
+)
+`;
+
+/** A kernel with its notebook, relative to the server's root, and its checkpoint. */
+type Written = { kernel: string; path: string; checkpoint: string | null };
 
 export class Cluster extends Backend {
   /** What the server says of its workspace. */
@@ -43,14 +65,89 @@ export class Cluster extends Backend {
     return `http://127.0.0.1:${port}${BASE}lab`;
   }
 
+  /** The root of the server's files. */
+  get work(): string {
+    return path.join(this.home, 'work');
+  }
+
   async start(): Promise<void> {
     this._port = await freePort();
     await new Promise<void>(resolve =>
       this._proxy.listen(0, '127.0.0.1', resolve)
     );
+    fs.mkdirSync(this.work, { recursive: true });
+    await this._launch();
+  }
+
+  /** Write a checkpoint of the notebook's kernel, as a pause does before the snapshot. */
+  async checkpoint(notebook: string): Promise<void> {
+    const kernelOf = async () => {
+      const { kernels } = await this._ask('status');
+      return (kernels as { id: string; path: string }[]).find(
+        kernel => kernel.path === notebook
+      )!;
+    };
+    const { id } = await kernelOf();
+    const { id: operation } = await this._ask(`kernels/${id}/checkpoint`, {});
+    for (;;) {
+      const { finished, error, result } = await this._ask(
+        `operations/${operation}`
+      );
+      if (error) {
+        throw new Error(JSON.stringify(error));
+      }
+      if (finished) {
+        const { checkpoint } = result as { checkpoint: string };
+        this._written.push({ kernel: id, path: notebook, checkpoint });
+        return;
+      }
+      await new Promise(resolve => setTimeout(resolve, 100));
+    }
+  }
+
+  /**
+   * The pod starts without the memory: the pause stands open in the journal, with the kernels that
+   * have a checkpoint and that of `lost`, which has none, and a new server finds it.
+   */
+  async startCold(lost: string): Promise<void> {
+    const server = this._server!;
+    const ended = new Promise(resolve => server.once('exit', resolve));
+    server.kill('SIGKILL');
+    await ended;
+    this._cut();
+    const gone = { kernel: 'k-gone', path: lost, checkpoint: null };
+    execFileSync('python', ['-c', OPEN_PAUSE], {
+      env: { ...process.env, PATH: searchPath() },
+      input: JSON.stringify({
+        store: path.join(this.home, 'data', 'gkews'),
+        root: fs.realpathSync(this.work),
+        base: BASE,
+        kernels: [...this._written.splice(0), gone]
+      })
+    });
+    await this._launch();
+    this.thaw(null);
+  }
+
+  /** What the server half says to this; with a body, it is told to do it. */
+  private async _ask(
+    what: string,
+    body?: object
+  ): Promise<Record<string, unknown>> {
+    const answer = await fetch(`${this._direct}gkews/${what}`, {
+      method: body ? 'POST' : 'GET',
+      body: body && JSON.stringify(body)
+    });
+    return (await answer.json()) as Record<string, unknown>;
+  }
+
+  /** The server, without the proxy. */
+  private get _direct(): string {
+    return `http://127.0.0.1:${this._port}${BASE}`;
+  }
+
+  private async _launch(): Promise<void> {
     const below = (name: string) => path.join(this.home, name);
-    fs.mkdirSync(below('work'), { recursive: true });
-    const venv = path.join(__dirname, '..', '..', '.venv', 'bin');
     this._server = spawn(
       'jupyter',
       [
@@ -63,9 +160,7 @@ export class Cluster extends Backend {
         stdio: 'ignore',
         env: {
           ...process.env,
-          PATH: fs.existsSync(venv)
-            ? `${venv}${path.delimiter}${process.env.PATH}`
-            : process.env.PATH,
+          PATH: searchPath(),
           GKEWS_UI_PORT: String(this._port),
           GKEWS_UI_HOME: this.home,
           HOME: this.home,
@@ -79,11 +174,12 @@ export class Cluster extends Backend {
       }
     );
     for (;;) {
-      const answered = await fetch(`${this.lab}`).catch(() => null);
+      const answered = await fetch(`${this._direct}lab`).catch(() => null);
       if (answered?.ok) {
         return;
       }
-      if (this._server.exitCode !== null) {
+      const { exitCode, signalCode } = this._server;
+      if (exitCode !== null || signalCode !== null) {
         throw new Error('The server in the pod has ended.');
       }
       await new Promise(resolve => setTimeout(resolve, 200));
@@ -92,7 +188,7 @@ export class Cluster extends Backend {
 
   async stop(): Promise<void> {
     const server = this._server;
-    if (server && server.exitCode === null) {
+    if (server && server.exitCode === null && server.signalCode === null) {
       const ended = new Promise(resolve => server.once('exit', resolve));
       server.kill('SIGCONT');
       server.kill('SIGTERM');
@@ -253,6 +349,8 @@ export class Cluster extends Backend {
     };
   }
 
+  /** What has a checkpoint since the last start. */
+  private readonly _written: Written[] = [];
   private readonly _sockets = new Set<Socket>();
   private readonly _proxy: Server = http
     .createServer((request, response) => this._accept(request, response))
@@ -280,4 +378,12 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise(resolve => server.close(resolve));
   return port;
+}
+
+/** Where programs are looked for: first in the environment of this checkout, if it has one. */
+function searchPath(): string | undefined {
+  const venv = path.join(__dirname, '..', '..', '.venv', 'bin');
+  return fs.existsSync(venv)
+    ? `${venv}${path.delimiter}${process.env.PATH}`
+    : process.env.PATH;
 }

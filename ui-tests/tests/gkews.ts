@@ -5,7 +5,7 @@
 
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Locator } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 import { expect, test as galataTest } from '@jupyterlab/galata';
 import * as fs from 'fs';
 import * as path from 'path';
@@ -51,13 +51,13 @@ type Kernel = {
   snapshot: string | null;
 };
 
-/** Write a notebook with these code cells, and open it in `page`. */
-export async function openNotebook(
-  page: IJupyterLabPageFixture,
+/** Write a notebook with these code cells into a folder. */
+export function writeNotebook(
+  folder: string,
   name: string,
   cells: string[],
   kernel = 'python3'
-): Promise<void> {
+): void {
   const language = kernel.startsWith('python3') ? 'python' : 'bash';
   const content = {
     cells: cells.map((source, index) => ({
@@ -75,10 +75,17 @@ export async function openNotebook(
     nbformat: 4,
     nbformat_minor: 5
   };
-  fs.writeFileSync(
-    path.join(HOME, 'work', name),
-    JSON.stringify(content, null, 1)
-  );
+  fs.writeFileSync(path.join(folder, name), JSON.stringify(content, null, 1));
+}
+
+/** Write a notebook with these code cells, and open it in `page`. */
+export async function openNotebook(
+  page: IJupyterLabPageFixture,
+  name: string,
+  cells: string[],
+  kernel = 'python3'
+): Promise<void> {
+  writeNotebook(path.join(HOME, 'work'), name, cells, kernel);
   await goToNotebook(page, name);
 }
 
@@ -93,11 +100,12 @@ export async function goToNotebook(
 
 /** A cell that is run before its kernel is connected is dropped by JupyterLab without a word. */
 export async function waitUntilConnected(
-  page: Pick<IJupyterLabPageFixture, 'waitForFunction'>
+  page: Pick<Page, 'waitForFunction'>
 ): Promise<void> {
   await page.waitForFunction(() => {
-    const widget = window.jupyterapp.shell
-      .currentWidget as NotebookPanel | null;
+    // It is not there yet while the page loads.
+    const app = window.jupyterapp as typeof window.jupyterapp | undefined;
+    const widget = app?.shell.currentWidget as NotebookPanel | null | undefined;
     const kernel = widget?.sessionContext?.session?.kernel;
     return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
   });
@@ -133,7 +141,7 @@ export function overlay(page: IJupyterLabPageFixture): Locator {
 
 /** Run the cells one after the other, and wait for the end of each. */
 export async function runCells(
-  page: IJupyterLabPageFixture,
+  page: Page,
   ...indexes: number[]
 ): Promise<void> {
   for (const index of indexes) {
@@ -143,23 +151,22 @@ export async function runCells(
 }
 
 /** Run a cell and do not wait. */
-export async function startCell(
-  page: IJupyterLabPageFixture,
-  index: number
-): Promise<void> {
+export async function startCell(page: Page, index: number): Promise<void> {
   await cell(page, index).locator('.cm-content').click();
   await page.keyboard.press('Control+Enter');
 }
 
-export function cell(page: IJupyterLabPageFixture, index: number): Locator {
-  return page.locator(`.jp-Notebook-cell[data-windowed-list-index="${index}"]`);
+export function cell(page: Page, index: number): Locator {
+  return page.locator(
+    `.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-cell[data-windowed-list-index="${index}"]`
+  );
 }
 
-export function prompt(page: IJupyterLabPageFixture, index: number): Locator {
+export function prompt(page: Page, index: number): Locator {
   return cell(page, index).locator('.jp-InputPrompt');
 }
 
-export function output(page: IJupyterLabPageFixture, index: number): Locator {
+export function output(page: Page, index: number): Locator {
   return cell(page, index).locator('.jp-OutputArea-output');
 }
 

@@ -6,10 +6,16 @@
 import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { expect, test } from '@playwright/test';
-import * as fs from 'fs';
 import * as path from 'path';
 
 import { Cluster } from './cluster';
+import {
+  cell,
+  output,
+  runCells,
+  waitUntilConnected,
+  writeNotebook
+} from './gkews';
 
 const NO_NODE =
   'Workspace Pod is unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found.';
@@ -27,61 +33,24 @@ test.afterAll(async () => {
   await cluster.stop();
 });
 
-function write(name: string, cells: string[]): void {
-  const content = {
-    cells: cells.map((source, index) => ({
-      cell_type: 'code',
-      execution_count: null,
-      id: `cell-${index}`,
-      metadata: {},
-      outputs: [],
-      source
-    })),
-    metadata: {
-      kernelspec: {
-        display_name: 'Python 3',
-        language: 'python',
-        name: 'python3'
-      }
-    },
-    nbformat: 4,
-    nbformat_minor: 5
-  };
-  fs.writeFileSync(
-    path.join(cluster.home, 'work', name),
-    JSON.stringify(content)
-  );
-}
-
 async function open(page: Page, name: string): Promise<void> {
-  await page.goto(`${cluster.lab}/tree/${name}`);
-  await connected(page);
+  // Without the notebooks that were open before.
+  await page.goto(`${cluster.lab}/tree/${name}?reset`);
+  await waitUntilConnected(page);
 }
 
-async function connected(page: Page): Promise<void> {
-  await page.waitForFunction(() => {
-    type Context = {
-      session?: { kernel?: { connectionStatus: string; status: string } };
-    };
-    const app = (
-      window as unknown as {
-        jupyterapp?: { shell: { currentWidget: { sessionContext?: Context } } };
-      }
-    ).jupyterapp;
-    const kernel = app?.shell.currentWidget?.sessionContext?.session?.kernel;
-    return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
-  });
-}
-
-const cell = (page: Page, index: number) =>
-  page.locator(`.jp-Notebook-cell[data-windowed-list-index="${index}"]`);
-
-async function run(page: Page, index: number): Promise<void> {
-  await cell(page, index).locator('.cm-content').click();
-  await page.keyboard.press('Control+Enter');
-  await expect(cell(page, index).locator('.jp-InputPrompt')).toHaveText(
-    /\[\d+\]:/
-  );
+async function setTheme(page: Page, theme: 'light' | 'dark'): Promise<void> {
+  if (theme === 'dark') {
+    await page.evaluate(() =>
+      window.jupyterapp.commands.execute('apputils:change-theme', {
+        theme: 'JupyterLab Dark'
+      })
+    );
+    await expect(page.locator('body')).toHaveAttribute(
+      'data-jp-theme-light',
+      'false'
+    );
+  }
 }
 
 /** The workspace's item in the status bar. */
@@ -110,7 +79,8 @@ for (const theme of ['light', 'dark'] as const) {
     page,
     context
   }) => {
-    write('ws.ipynb', [
+    test.slow(); // two pages, a server of its own, and every state that there is
+    writeNotebook(cluster.work, 'ws.ipynb', [
       'import os\nbefore = os.getpid(), 41',
       'print(before == (os.getpid(), 41))'
     ]);
@@ -130,26 +100,11 @@ for (const theme of ['light', 'dark'] as const) {
     };
     const accepted = cluster.accepted;
     await open(page, 'ws.ipynb');
-    if (theme === 'dark') {
-      await page.evaluate(async () => {
-        const { jupyterapp } = window as unknown as {
-          jupyterapp: {
-            commands: { execute(id: string, args: object): Promise<void> };
-          };
-        };
-        await jupyterapp.commands.execute('apputils:change-theme', {
-          theme: 'JupyterLab Dark'
-        });
-      });
-      await expect(page.locator('body')).toHaveAttribute(
-        'data-jp-theme-light',
-        'false'
-      );
-    }
-    await run(page, 0);
+    await setTheme(page, theme);
+    await runCells(page, 0);
     const second = await context.newPage();
     await second.goto(`${cluster.lab}/tree/ws.ipynb`);
-    await connected(second);
+    await waitUntilConnected(second);
     await page.bringToFront();
 
     await item(page, 'Workspace: Running').click();
@@ -175,12 +130,7 @@ for (const theme of ['light', 'dark'] as const) {
     await expect(card(page)).toContainText('This tab may be closed');
     // What JupyterLab would say modally now.
     await page.evaluate(async () => {
-      const { jupyterapp } = window as unknown as {
-        jupyterapp: {
-          serviceManager: { sessions: { refreshRunning(): Promise<void> } };
-        };
-      };
-      await jupyterapp.serviceManager.sessions
+      await window.jupyterapp.serviceManager.sessions
         .refreshRunning()
         .catch(() => undefined);
       await new Promise(drawn => requestAnimationFrame(drawn));
@@ -233,11 +183,68 @@ for (const theme of ['light', 'dark'] as const) {
     await card(page).getByRole('button', { name: 'Close' }).click();
     await expect(card(page)).toHaveCount(0);
     expect(cluster.accepted).toBe(accepted + 1);
-    await connected(page);
-    await run(page, 1);
-    await expect(cell(page, 1).locator('.jp-OutputArea-output')).toHaveText(
-      'True\n'
-    );
+    await waitUntilConnected(page);
+    await runCells(page, 1);
+    await expect(output(page, 1)).toHaveText('True\n');
     await second.close();
+  });
+}
+
+// in the long form only: it starts a server and four kernels anew
+for (const theme of ['light', 'dark'] as const) {
+  test(`a workspace that has lost its memory asks what to do, ${theme} @screenshots`, async ({
+    page
+  }) => {
+    test.slow(); // the server is started anew, and so are the kernels
+    cluster.status.provenance = null;
+    const cells = [
+      'rows = (i for i in range(9))\ntotal = sum(range(42))',
+      'print(total)'
+    ];
+    for (const name of ['other.ipynb', 'cold.ipynb']) {
+      writeNotebook(cluster.work, name, cells);
+      await open(page, name);
+      await runCells(page, 0);
+      await cluster.checkpoint(name);
+    }
+    await setTheme(page, theme);
+    cluster.freeze();
+    cluster.is('Paused');
+    await expect(card(page)).toContainText('is paused since');
+    await cluster.startCold('gone.ipynb');
+
+    await expect(card(page)).toContainText('2 notebooks wait');
+    const rows = card(page).getByRole('listitem');
+    await expect(rows).toHaveCount(3);
+    await expect(rows.filter({ hasText: 'cold.ipynb' })).toContainText(
+      '1 lost (rows)'
+    );
+    await expect(rows.filter({ hasText: 'gone.ipynb' })).toContainText(
+      'Did not come back'
+    );
+    expect(await violations(page, '.jp-gkews-Banner')).toEqual([]);
+    await item(page, 'Workspace: Fresh').click();
+    const section = page.locator('.jp-gkews-LastReturn');
+    await expect(section).toContainText('The memory of the pause at');
+    expect(await violations(page, '.jp-gkews-LastReturn')).toEqual([]);
+    await shot(page, `${theme}-cold`);
+
+    await card(page).getByRole('button', { name: 'Start fresh…' }).click();
+    const dialog = page.locator('.jp-gkews-Dialog');
+    await expect(dialog).toContainText('Nothing is deleted');
+    expect(await violations(page, '.jp-gkews-WorkspaceDialog')).toEqual([]);
+    await shot(page, `${theme}-cold-dialog`);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+    await card(page).getByRole('button', { name: 'Resume all' }).click();
+    await expect(card(page)).toContainText(
+      '2 kernels have loaded their checkpoints.'
+    );
+    expect(await violations(page, '.jp-gkews-Banner')).toEqual([]);
+    await shot(page, `${theme}-cold-resumed`);
+    await card(page).getByRole('button', { name: 'Close' }).click();
+    await waitUntilConnected(page);
+    await runCells(page, 1);
+    await expect(output(page, 1)).toHaveText('861\n');
   });
 }

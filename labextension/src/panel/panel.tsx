@@ -115,6 +115,7 @@ export class GkewsPanel extends ReactWidget {
             <SurvivesSection
               {...props}
               view={view}
+              away={away}
               reload={() => this._askSurvives()}
             />
           </>
@@ -127,12 +128,12 @@ export class GkewsPanel extends ReactWidget {
             </p>
           )
         )}
-        <fieldset className="jp-gkews-Panel-rest" disabled={away}>
+        {!away && (
           <CheckpointsSection {...props} view={view} path={current.path} />
-          {view?.ended && (
-            <OperationSection {...props} operation={view.ended} />
-          )}
-        </fieldset>
+        )}
+        {!away && view?.ended && (
+          <OperationSection {...props} operation={view.ended} />
+        )}
       </div>
     );
   }

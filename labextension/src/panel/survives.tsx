@@ -270,10 +270,11 @@ function bytesSentence(table: Survives, trans: TranslationBundle): string {
   return parts.join(', ');
 }
 
+/** `away`: nothing can be asked now, so that what is known is of the past. */
 export function SurvivesSection(
-  props: ISectionProps & { view: IView; reload: () => void }
-): JSX.Element {
-  const { model, trans, view, reload } = props;
+  props: ISectionProps & { view: IView; reload: () => void; away?: boolean }
+): JSX.Element | null {
+  const { model, trans, view, reload, away } = props;
   const id = view.kernel.id;
   const table = model.survives(id);
   const problem = model.survivesProblem(id);
@@ -283,6 +284,9 @@ export function SurvivesSection(
   const frozen =
     !!table?.snapshot &&
     (wouldFreeze(table.snapshot) || !!table.snapshot.taken);
+  if (away && !table) {
+    return null;
+  }
   return (
     <section
       className="jp-gkews-Section jp-gkews-Survives"
@@ -295,13 +299,13 @@ export function SurvivesSection(
           className="jp-gkews-IconButton"
           title={trans.__('Ask the kernel again')}
           aria-label={trans.__('Ask the kernel again')}
-          disabled={pending}
+          disabled={pending || away}
           onClick={reload}
         >
           <refreshIcon.react tag="span" className="jp-gkews-Icon" />
         </button>
       </div>
-      {problem && !busy && <Problem problem={problem} />}
+      {problem && !busy && !away && <Problem problem={problem} />}
       {!table && (busy || !problem) && (
         <p className="jp-gkews-Empty">
           {busy
@@ -315,7 +319,7 @@ export function SurvivesSection(
       )}
       {table && (
         <>
-          {table.stale && (
+          {(table.stale || away) && (
             <p className="jp-gkews-Muted" title={table.as_of}>
               {trans.__(
                 'As of %1: the kernel cannot be asked now.',
@@ -328,7 +332,9 @@ export function SurvivesSection(
             trans={trans}
             frozen={frozen}
           />
-          <p className="jp-gkews-Muted">{bytesSentence(table, trans)}</p>
+          {!away && (
+            <p className="jp-gkews-Muted">{bytesSentence(table, trans)}</p>
+          )}
           {table.snapshot && (
             <OutlookNote outlook={table.snapshot} trans={trans} />
           )}

@@ -10,13 +10,18 @@ import { size } from '../format';
 import {
   lostIcon,
   pauseIcon,
-  recoveredIcon,
   warningIcon,
   workingIcon
 } from '../icons';
 import type { IGkewsModel } from '../tokens';
 import type { ILabel } from '../wording';
-import { countsText, progressText, sentences, viewOf } from '../wording';
+import {
+  countsText,
+  progressText,
+  provenanceLabel,
+  sentences,
+  viewOf
+} from '../wording';
 import type { RecoveredKernel, Recovery } from './tokens';
 
 /** One notebook of the pause. */
@@ -94,15 +99,14 @@ function keptText(
     checkpoints.find(({ id }) => id === checkpoint) ?? {};
   const said = [];
   if (counts) {
-    said.push(countsText(counts, trans));
+    const names = (lost ?? []).slice(0, NAMES).map(({ name }) => name);
+    const more = (lost ?? []).length > NAMES ? ['…'] : [];
+    // What is lost is named last, and so are its names.
+    const named = names.length ? ` (${[...names, ...more].join(', ')})` : '';
+    said.push(`${countsText(counts, trans)}${named}`);
   }
   if (bytes) {
     said.push(size(bytes.total));
-  }
-  if (lost?.length) {
-    const names = lost.slice(0, NAMES).map(({ name }) => name);
-    const more = lost.length > NAMES ? ['…'] : [];
-    said.push(trans.__('lost: %1', [...names, ...more].join(', ')));
   }
   return said.join(' · ');
 }
@@ -125,11 +129,7 @@ export function recoveryLabel(
     case 'working':
       return { word: trans.__('Resuming'), icon: workingIcon, tone: 'work' };
     case 'back':
-      return {
-        word: trans.__('Recovered'),
-        icon: recoveredIcon,
-        tone: 'good'
-      };
+      return provenanceLabel('recovered', trans);
     case 'failed':
       return {
         word: trans.__('Paused, resume failed'),

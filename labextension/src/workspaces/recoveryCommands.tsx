@@ -145,7 +145,8 @@ async function askToStartFresh(
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.warnButton({ label: trans.__('Start fresh') })
-    ]
+    ],
+    defaultButton: 0 // what waits is not ended by an Enter too many
   });
   dialog.addClass('jp-gkews-Dialog');
   const { button } = await dialog.launch();

@@ -12,7 +12,12 @@ import type { IWorkspaceTab } from './tokens';
 import { CommandIDs } from '../tokens';
 import { sentences } from '../wording';
 import { onlyAsUser } from './asUser';
-import { keepsText, workspaceLabel, workspaceSentence } from './wording';
+import {
+  keepsText,
+  workspaceHint,
+  workspaceLabel,
+  workspaceSentence
+} from './wording';
 
 export function WorkspaceSection(props: {
   tab: IWorkspaceTab;
@@ -45,6 +50,23 @@ export function WorkspaceSection(props: {
         <p className="jp-gkews-State-sentence">
           {workspaceSentence(face, trans)} {face.why}
         </p>
+      )}
+      {!still && (
+        <p className="jp-gkews-Muted">
+          {workspaceHint(face, tab.hasBackend, trans)}
+        </p>
+      )}
+      {face.phase === 'paused' && tab.hasBackend && !face.signedOut && (
+        <div className="jp-gkews-Actions">
+          <button
+            type="button"
+            className="jp-gkews-Button jp-gkews-mod-primary"
+            disabled={!face.canResume}
+            onClick={() => void commands.execute(CommandIDs.resumeWorkspace)}
+          >
+            {trans.__('Resume Workspace')}
+          </button>
+        </div>
       )}
       {still && failed && failed.reason !== 'cancelled' && (
         <Problem problem={failed} />

@@ -28,6 +28,21 @@ function sinceOf(face: WorkspaceFace): string {
   return localTime(new Date(face.since ?? 0).toISOString());
 }
 
+/** The state in a word that a toolbar has room for. */
+export function briefWord(
+  face: WorkspaceFace,
+  trans: TranslationBundle
+): string {
+  switch (face.phase) {
+    case 'waiting':
+      return trans.__('Waiting');
+    case 'away':
+      return trans.__('No answer');
+    default:
+      return workspaceLabel(face, trans).word;
+  }
+}
+
 /** The state in one word, with its icon. */
 export function workspaceLabel(
   face: WorkspaceFace,
