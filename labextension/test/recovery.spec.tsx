@@ -75,12 +75,11 @@ describe('the notebooks of a pause whose memory did not come back', () => {
     wire.asked
       .filter(({ method, path }) => method === 'POST' && /resume$/.test(path))
       .map(({ path }) => path);
-  /** Answer the question that stands on the page, with its first or its last button. */
+  /** Answer the question that stands on the page: yes, or with Enter. */
   const answer = async (accept: boolean): Promise<void> => {
     await screen.findByText(/^Nothing is deleted/);
-    Dialog.tracker.forEach(dialog =>
-      accept ? dialog.resolve() : dialog.reject()
-    );
+    // Without the number of a button it is what Enter does.
+    Dialog.tracker.forEach(dialog => dialog.resolve(accept ? 1 : undefined));
   };
 
   beforeEach(async () => {
@@ -229,7 +228,7 @@ describe('the notebooks of a pause whose memory did not come back', () => {
     expect(wire.asked.some(({ method }) => method === 'DELETE')).toBe(false);
   });
 
-  it('stay as they are where the user does not answer so', async () => {
+  it('stay as they are where the user only presses Enter', async () => {
     const fresh = commands.execute(CommandIDs.startFresh);
     await answer(false);
     await fresh;

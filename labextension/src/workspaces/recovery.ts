@@ -7,12 +7,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { size } from '../format';
-import {
-  lostIcon,
-  pauseIcon,
-  warningIcon,
-  workingIcon
-} from '../icons';
+import { lostIcon, pauseIcon, warningIcon, workingIcon } from '../icons';
 import type { IGkewsModel } from '../tokens';
 import type { ILabel } from '../wording';
 import {
