@@ -37,7 +37,8 @@ describe('the REST client', () => {
     expect(error.problem).toEqual({
       reason: 'kernel_busy',
       message: 'Busy.',
-      hint: 'Wait.'
+      hint: 'Wait.',
+      said: true
     });
     expect(error.status).toBe(409);
   });
