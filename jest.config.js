@@ -5,6 +5,8 @@ const config = preset(__dirname);
 module.exports = {
   ...config,
   reporters: ['default'],
+  // A machine that does other things as well is slow, and not wrong.
+  testTimeout: 60_000,
   roots: ['<rootDir>/labextension/test'],
   // JupyterLab's packages are ES modules, beside those that its preset names.
   transformIgnorePatterns: config.transformIgnorePatterns.map(pattern =>

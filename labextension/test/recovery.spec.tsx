@@ -77,7 +77,9 @@ describe('the notebooks of a pause whose memory did not come back', () => {
       .map(({ path }) => path);
   /** Answer the question that stands on the page: yes, or with Enter. */
   const answer = async (accept: boolean): Promise<void> => {
-    await screen.findByText(/^Nothing is deleted/);
+    await screen.findByText(/^Nothing is deleted/, undefined, {
+      timeout: 30_000
+    });
     // Without the number of a button it is what Enter does.
     Dialog.tracker.forEach(dialog => dialog.resolve(accept ? 1 : undefined));
   };
