@@ -298,6 +298,8 @@ def _forget(before: set[str]) -> None:
     """Modules that were imported meanwhile may have taken one of ours: they get the real one."""
     for name, module in list(sys.modules.items()):
         namespace = (module_dict(module) if name not in before else None) or {}
+        if originals.keys().isdisjoint(map(id, list(namespace.values()))):
+            continue
         for key, value in list(namespace.items()):
             if id(value) in originals:
                 namespace[key] = originals[id(value)]

@@ -17,9 +17,10 @@ import os
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from .collector import collector_put_off
 from .user_modules import module_dict
 
 _LOADERS = (
@@ -107,6 +108,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._asking = False
         self.notes: dict[str, str] = {}
 
+    def knows(self, name: str) -> bool:
+        """Whether the module is one of the user's own."""
+        return name in self._recorded
+
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         """The module's own file; what else has its name, if that is gone; what was recorded."""
         if fullname in self._held:
@@ -173,12 +178,16 @@ def found_again(
 def import_modules(names: Iterable[str]) -> dict[str, BaseException]:
     """Import what can be imported, in order; returns why for those that cannot."""
     missing: dict[str, BaseException] = {}
+    finder = _finder()
     for name in names:
         if name in sys.modules:
             continue
+        # what the user's own modules do when they are imported may leave much to collect
+        own = finder is not None and finder.knows(name)
         try:
             try:
-                importlib.import_module(name)
+                with nullcontext() if own else collector_put_off():
+                    importlib.import_module(name)
             except ModuleNotFoundError as error:
                 if not _load_alone(name, error):
                     raise
@@ -190,9 +199,13 @@ def import_modules(names: Iterable[str]) -> dict[str, BaseException]:
     return missing
 
 
+def _finder() -> _Finder | None:
+    return next((each for each in sys.meta_path if type(each) is _Finder), None)
+
+
 def _load_alone(name: str, error: ModuleNotFoundError) -> bool:
     """Load a recorded module whose name begins with a package that is none."""
-    finder = next((each for each in sys.meta_path if type(each) is _Finder), None)
+    finder = _finder()
     if finder is None or error.name is None or not name.startswith(f"{error.name}."):
         return False
     spec = finder.find_spec(name, None)

@@ -15,6 +15,7 @@ from typing import Any, Callable
 
 from ...errors import GkewsError
 from . import chunks, devices, own_imports, process_state, rebuild
+from .collector import count_as_old
 from .compression import check_codec
 from .known import KNOWN
 from .manifest import Manifest
@@ -163,6 +164,8 @@ def restore(
     _account(manifest, reader, report, user_ns)
     report.rebuilt_details += around.told()
     report.rebuilt = len(report.rebuilt_details)
+    if not dry:
+        count_as_old()
     return report
 
 

@@ -144,7 +144,7 @@ def put_back(saved: Any) -> list[str]:
     problems = []
     for name, level, disabled, own, rest in saved if isinstance(saved, list) else ():
         logger = logging.getLogger(name)
-        if level is not None:
+        if level is not None and level != logger.level:  # each change makes all loggers look anew
             logger.setLevel(level)
         logger.disabled = disabled
         for handler in own:
