@@ -18,6 +18,7 @@ from typing import Any
 _PROT_NONE = 0
 _MAP_FIXED = 0x10
 _MAP_NORESERVE = 0x4000
+_WILL_NEED = 3
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -59,12 +60,26 @@ def _load_libc() -> Any:
             ctypes.c_long,
         ]
         libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
     except (OSError, AttributeError):
         return None
     return libc
 
 
 _libc = _load_libc()
+
+
+def read_ahead(address: int, nbytes: int) -> None:
+    """Let the system begin to read mapped memory (`address`: a page's), unless it has it."""
+    if _libc is None or not nbytes:
+        return
+    last = address + (nbytes - 1) // mmap.PAGESIZE * mmap.PAGESIZE
+    there = ctypes.create_string_buffer(1)
+    for page in (address, last):
+        if _libc.mincore(page, mmap.PAGESIZE, there) or not there.raw[0] & 1:
+            _libc.madvise(address, nbytes, _WILL_NEED)
+            return
 
 
 def open_block(paths: list[Path | None], sizes: list[int]) -> BlockMemory:

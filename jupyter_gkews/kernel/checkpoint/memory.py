@@ -1,14 +1,17 @@
 """The memory of a checkpoint being read: blocks are opened, checked by threads, handed out.
 
-No byte of a chunk is handed out before it was checked; checking runs beside the imports. What
-stands on a damaged chunk is refused alone. The chunks themselves are never changed.
+No byte of a chunk is handed out before it was checked; checking runs beside the imports, and leaves
+them a core. What stands on a damaged chunk is refused alone. The chunks are never changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import sys
 import threading
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,22 @@ from .workers import Workers
 
 #: Errors that say nothing about the bytes: they may be there again in a minute.
 _PASSING = (errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EMFILE)
+#: Chunks that a disk is asked for before their turn to be checked.
+_AHEAD = 4
 
 
 class DamagedError(Exception):
     """The bytes that were asked for are not the ones that were saved; a clause says why."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A chunk of block `index`, at `offset`; with no `number` all of a reference, or an empty
+    block."""
+
+    index: int
+    number: int | None = None
+    offset: int = 0
 
 
 class CheckpointMemory:
@@ -61,11 +76,14 @@ class CheckpointMemory:
         # the blocks, then the references: what must be cast, and waits for the imports, last
         count = len(manifest.blocks) + len(self._referenced)
         self._done = [threading.Event() for _ in range(count)]
-        self._order = sorted(range(count), key=self._casts)
+        self._pieces = [
+            piece for i in sorted(range(count), key=self._casts) for piece in self._of(i)
+        ]
+        self._left = Counter(piece.index for piece in self._pieces)  # not yet checked, by index
         self._errors: dict[int, GkewsError | ReferenceLostError] = {}
-        self._next = 0
+        self._next = self._asked_for = 0
         self._stop = False
-        self._workers: Workers | None = None
+        self._workers: list[Workers] = []
         self.identities: dict[str, FileIdentity] = {}  # by chunk, from before it was read
         self.bytes_done = 0
         self.bytes_total = sum(manifest.chunk(i).nbytes for block in manifest.blocks for i in block)
@@ -94,9 +112,24 @@ class CheckpointMemory:
         at = index - len(self._manifest.blocks)
         return at >= 0 and self._referenced[at].needs_imports
 
+    def _of(self, index: int) -> list[_Piece]:
+        """What there is to do for a block, or for a reference."""
+        if index >= len(self._manifest.blocks):
+            return [_Piece(index)]
+        found, offset = [], 0
+        for number in self._manifest.blocks[index]:
+            found.append(_Piece(index, number, offset))
+            offset += self._manifest.chunk(number).nbytes
+        return found or [_Piece(index)]
+
     def imports_done(self) -> None:
-        """The modules are imported: what they are needed for can begin."""
+        """The modules are imported: what they are needed for can begin, and all cores check."""
         self._imported.set()
+        self._add_workers(None)
+
+    def _add_workers(self, most: int | None) -> None:
+        left = len(self._pieces) - self._next
+        self._workers.append(Workers("verify", self._work, left, most))
 
     def _damaged(self, what: str) -> GkewsError:
         return GkewsError(
@@ -106,28 +139,36 @@ class CheckpointMemory:
         )
 
     def __enter__(self) -> CheckpointMemory:
-        self._workers = Workers("verify", self._work, len(self._done))
+        # Imports are one thread's work, and this is for the other cores. More threads hide the disk
+        # where weights are read from their files, which nothing reads ahead.
+        self._add_workers(None if self._referenced else max(1, chunks.threads() - 2))
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self._stop = True
         self._imported.set()
-        if self._workers is not None:
-            self._workers.end()
+        for workers in self._workers:
+            workers.end()
 
     def _work(self) -> None:
         while not self._stop:
             with self._lock:
-                if self._next == len(self._order):
+                if self._next == len(self._pieces):
                     return
-                index = self._order[self._next]
+                piece = self._pieces[self._next]
                 self._next += 1
+                asked_for = max(self._asked_for, self._next)
+                self._asked_for = min(self._next + _AHEAD, len(self._pieces))
+                coming = self._pieces[asked_for : self._asked_for]
+            index = piece.index
             try:
+                for each in coming:
+                    self._read_ahead(each)
                 at = index - len(self._manifest.blocks)
-                if at < 0:
-                    self._check(index)
-                else:
+                if at >= 0:
                     self._load(self._referenced[at])
+                elif index not in self._errors:
+                    self._check(piece)
             except (GkewsError, ReferenceLostError) as error:
                 self._errors[index] = error
             except OSError as error:
@@ -135,21 +176,32 @@ class CheckpointMemory:
             except BaseException as error:
                 self._errors[index] = self._damaged(f"a chunk cannot be checked ({error})")
             finally:
-                self._done[index].set()
+                with self._lock:
+                    self._left[index] -= 1
+                    last = not self._left[index]
+                if last:
+                    self._done[index].set()
 
-    def _check(self, index: int) -> None:
-        block = self._open(index)
-        offset = 0
-        for number in self._manifest.blocks[index]:
-            if self._stop:
-                return
-            chunk = self._manifest.chunk(number)
-            if number not in self._bad and chunk.name not in self._trusted:
-                data = memoryview(block.view(offset, chunk.nbytes)).cast("B")
-                if not chunks.matches(data, chunk, full=self._verify == "full"):
-                    self._spoil(number, "has other bytes than were saved")
-            offset += chunk.nbytes
-            self.bytes_done += chunk.nbytes
+    def _read_ahead(self, piece: _Piece) -> None:
+        number = piece.number
+        if number is None or number in self._bad:
+            return
+        chunk = self._manifest.chunk(number)
+        if chunk.name not in self._trusted:
+            # what is wrong with its block is told when it has its turn
+            with contextlib.suppress(GkewsError, OSError):
+                mapping.read_ahead(self._open(piece.index).address + piece.offset, chunk.nbytes)
+
+    def _check(self, piece: _Piece) -> None:
+        block, number = self._open(piece.index), piece.number
+        if number is None:
+            return
+        chunk = self._manifest.chunk(number)
+        if number not in self._bad and chunk.name not in self._trusted:
+            data = memoryview(block.view(piece.offset, chunk.nbytes)).cast("B")
+            if not chunks.matches(data, chunk, full=self._verify == "full"):
+                self._spoil(number, "has other bytes than were saved")
+        self.bytes_done += chunk.nbytes
 
     def _load(self, memory: ReferencedMemory) -> None:
         if memory.needs_imports:

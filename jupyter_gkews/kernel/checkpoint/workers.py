@@ -13,10 +13,12 @@ from . import chunks
 
 
 class Workers:
-    """Threads that all run `work`, for `pieces` pieces of it."""
+    """Threads that all run `work`, for `pieces` pieces of it; `most` of them, if not more."""
 
-    def __init__(self, name: str, work: Callable[[], None], pieces: int) -> None:
-        count = min(chunks.threads(), pieces)
+    def __init__(
+        self, name: str, work: Callable[[], None], pieces: int, most: int | None = None
+    ) -> None:
+        count = min(chunks.threads() if most is None else most, pieces)
         self._threads = [
             threading.Thread(target=work, name=f"gkews-{name}", daemon=True) for _ in range(count)
         ]
