@@ -6,6 +6,7 @@
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { DrawnNotification } from './drawnNotification';
 import { duration, size } from './format';
 import { isOfSnapshot } from './snapshots';
 import type { IGkewsModel, ISettings, Operation } from './tokens';
@@ -15,8 +16,7 @@ import { countsText, kindWord, nameOf, progressText } from './wording';
 const SUCCESS_STAYS = 8000;
 
 /**
- * Milliseconds that an operation runs before it is told of. A shorter one tells its end only:
- * JupyterLab draws a notification twice if it is changed before it was first drawn.
+ * Milliseconds that an operation runs before it is told of. A shorter one tells its end only.
  */
 export const TOLD_AFTER = 700;
 
@@ -47,9 +47,7 @@ export class Toasts {
     this._shown.delete(operation.id);
     if (operation.kind === 'resume' && isOfSnapshot(operation.error?.reason)) {
       // A dialog asks what to do; the card and the panel go on saying it.
-      if (shown) {
-        Notification.dismiss(shown.id);
-      }
+      shown?.toast.then(() => Notification.dismiss(shown.toast.id));
       return;
     }
     if (!shown && !settings.notifications && !operation.error) {
@@ -76,14 +74,18 @@ export class Toasts {
         failed ? trans.__('What to do') : trans.__('Details')
       )
     };
-    const updated =
-      shown && Notification.update({ id: shown.id, message, type, ...options });
-    if (!updated) {
+    if (!shown) {
+      Notification.emit(message, type, options);
+      return;
+    }
+    const { id } = shown.toast;
+    shown.toast.then(() => {
+      const updated = Notification.update({ id, message, type, ...options });
       // The user has closed the one in progress, but asked for none of the end.
-      if (failed || !shown) {
+      if (!updated && failed) {
         Notification.emit(message, type, options);
       }
-    }
+    });
   }
 
   /** Show that an operation works, if it still does. */
@@ -98,22 +100,23 @@ export class Toasts {
       autoClose: false,
       actions: this._details(trans.__('Details'))
     });
-    this._shown.set(operationId, { id, kernel });
+    this._shown.set(operationId, { toast: new DrawnNotification(id), kernel });
   }
 
   private _onChanged(): void {
     const { model } = this._options;
-    for (const [operationId, { id, kernel }] of this._shown) {
+    for (const [operationId, { toast, kernel }] of this._shown) {
+      const { id } = toast;
       const operation = model.operation(kernel);
       if (operation?.id !== operationId) {
         // Forgotten by a restarted server: nothing will end it.
-        Notification.dismiss(id);
+        toast.then(() => Notification.dismiss(id));
         this._shown.delete(operationId);
       } else if (!operation.finished) {
         const message = this._progress(operation);
         if (message !== this._last) {
           this._last = message;
-          Notification.update({ id, message });
+          toast.then(() => Notification.update({ id, message }));
         }
       }
     }
@@ -138,7 +141,10 @@ export class Toasts {
     return [{ label, callback: () => this._options.open() }];
   }
 
-  private readonly _shown = new Map<string, { id: string; kernel: string }>();
+  private readonly _shown = new Map<
+    string,
+    { toast: DrawnNotification; kernel: string }
+  >();
   private readonly _waiting = new Map<string, ReturnType<typeof setTimeout>>();
   private _last = '';
 }

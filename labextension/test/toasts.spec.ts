@@ -1,6 +1,7 @@
 import { Notification } from '@jupyterlab/apputils';
 import { Signal } from '@lumino/signaling';
 
+import { DRAWN_WITHIN } from '../src/drawnNotification';
 import { endText, Toasts, TOLD_AFTER } from '../src/toasts';
 import type { IGkewsModel, Operation } from '../src/tokens';
 import { kernel, operation, result, trans } from './shapes';
@@ -79,11 +80,21 @@ describe('notifications', () => {
       message
     }));
 
+  /** As JupyterLab draws them. */
+  const draw = () => {
+    for (const { id } of Notification.manager.notifications) {
+      const toast = document.createElement('div');
+      toast.id = id;
+      document.body.append(toast);
+    }
+  };
+
   beforeEach(() => {
     jest.useFakeTimers();
   });
 
   afterEach(() => {
+    document.body.replaceChildren();
     Notification.dismiss();
     jest.useRealTimers();
   });
@@ -101,6 +112,7 @@ describe('notifications', () => {
     begin();
     model.say(operation());
     jest.advanceTimersByTime(TOLD_AFTER);
+    draw();
     model.say(operation({ bytes_done: 1e9, bytes_total: 4e9 }), false);
     expect(shown()).toEqual([
       {
@@ -111,6 +123,27 @@ describe('notifications', () => {
     model.say(operation({ ...ENDED, result: result() }));
     expect(shown()).toHaveLength(1);
     expect(shown()[0].type).toBe('success');
+  });
+
+  it('tell an end that comes before the progress was drawn, once it is', () => {
+    begin();
+    model.say(operation());
+    jest.advanceTimersByTime(TOLD_AFTER);
+    model.say(operation({ ...ENDED, result: result() }));
+    jest.advanceTimersByTime(DRAWN_WITHIN / 2);
+    expect(shown().map(({ type }) => type)).toEqual(['in-progress']);
+    draw();
+    jest.advanceTimersByTime(DRAWN_WITHIN / 4);
+    expect(shown().map(({ type }) => type)).toEqual(['success']);
+  });
+
+  it('tell an end also where nothing is drawn', () => {
+    begin();
+    model.say(operation());
+    jest.advanceTimersByTime(TOLD_AFTER);
+    model.say(operation({ ...ENDED, result: result() }));
+    jest.advanceTimersByTime(2 * DRAWN_WITHIN);
+    expect(shown().map(({ type }) => type)).toEqual(['success']);
   });
 
   it('warn when something was lost', () => {
@@ -143,6 +176,7 @@ describe('notifications', () => {
     model.say(operation());
     jest.advanceTimersByTime(TOLD_AFTER);
     expect(shown()).toHaveLength(1);
+    draw();
     model.say(null);
     expect(shown()).toEqual([]);
   });
