@@ -38,6 +38,15 @@ def measure(pids: Iterable[int]) -> HeldMemory:
     )
 
 
+def resident(pid: int) -> int | None:
+    """What one process has in main memory, shared pages in full, as it is told at once; None if it
+    is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return None
+
+
 def _ram(process: psutil.Process) -> int:
     try:
         full = process.memory_full_info()

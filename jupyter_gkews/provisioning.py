@@ -17,7 +17,7 @@ from typing import Any, Literal
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from . import hash_seed
+from . import hash_seed, process_memory
 from .clients import KernelClients
 from .errors import GkewsError
 from .kernel.protocol import Hello, RestoreOrder
@@ -32,7 +32,6 @@ from .launching import (
     write_launch,
 )
 from .port_holder import PortHolder
-from .process_memory import measure
 
 Phase = Literal["running", "held", "paused", "resuming"]
 
@@ -176,6 +175,11 @@ class PausableProvisioner(LocalProvisioner):
         """Processes of this machine whose trees hold the kernel's memory."""
         return {each.pid for each in (self.process, self.hello) if each is not None}
 
+    def resident(self) -> int | None:
+        """What the kernel's process holds of the machine's memory, in bytes, as it is told at once;
+        None if that is not known."""
+        return process_memory.resident(self.hello.pid) if self.hello is not None else None
+
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the process; or none, for a kernel that is born paused."""
         settings = self.settings
@@ -317,7 +321,7 @@ class PausableProvisioner(LocalProvisioner):
 
     async def held_memory(self) -> StoppedProcess:
         """What the kernel's processes hold now, in bytes."""
-        held = await asyncio.to_thread(measure, self.pids())
+        held = await asyncio.to_thread(process_memory.measure, self.pids())
         return StoppedProcess(ram=held.ram, vram=held.vram or self.reported_vram)
 
     async def kill_processes(self) -> None:

@@ -184,15 +184,10 @@ class RunningKernels:
         return KernelClient(self._manager_of(kernel_id), provisioner)
 
     def _ram(self, kernel_id: str) -> int | None:
-        import psutil
-
         provisioner = self.process(kernel_id)
         if provisioner is None or provisioner.phase == "paused" or provisioner.hello is None:
             return None
-        try:
-            return int(psutil.Process(provisioner.hello.pid).memory_info().rss)
-        except psutil.Error:
-            return None
+        return provisioner.resident()
 
     def _manager_of(self, kernel_id: str) -> Any:
         try:

@@ -5,7 +5,7 @@ process snapshots beside them. They ask a running server, which knows what its k
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
@@ -49,7 +49,7 @@ def _listed(among: list[Server], what: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _print_checkpoints(checkpoints: Iterable[dict[str, Any]]) -> None:
+def _print_checkpoints(checkpoints: Collection[dict[str, Any]]) -> None:
     rows = []
     for c in checkpoints:
         counts = c.get("counts") or {}
@@ -61,18 +61,18 @@ def _print_checkpoints(checkpoints: Iterable[dict[str, Any]]) -> None:
                 size((c["bytes"] or {}).get("total")),
                 "/".join(str(counts.get(fate, "-")) for fate in ("kept", "rebuilt", "lost")),
                 "in use" if c["in_use"] else "",
-                c["error"]["message"] if c["error"] else c["notebook"] or "",
+                c["notebook"] or "",
             )
         )
     print(
         table(("checkpoint", "name", "created", "size", "kept/rebuilt/lost", "", "notebook"), rows)
     )
+    _print_problems((c["id"], c["error"]) for c in checkpoints)
 
 
-def _print_snapshots(snapshots: Iterable[dict[str, Any]]) -> None:
+def _print_snapshots(snapshots: Collection[dict[str, Any]]) -> None:
     rows = []
     for s in snapshots:
-        problem = s["problem"]["message"] if s["problem"] else None
         rows.append(
             (
                 s["id"],
@@ -82,11 +82,44 @@ def _print_snapshots(snapshots: Iterable[dict[str, Any]]) -> None:
                 ", ".join(_environment(s["environment"])),
                 "in use" if s["in_use"] else "not needed" if s["unneeded"] else "",
                 ", ".join(holdings(s["holds"])),
-                problem or s["notebook"] or s["unneeded"] or "",
+                s["notebook"] or "",
             )
         )
     heads = ("snapshot", "created", "age", "size", "taken with", "", "holds", "notebook")
     print(table(heads, rows))
+    _print_problems((s["id"], s["problem"]) for s in snapshots)
+    for s in snapshots:
+        if s["unneeded"]:
+            print(f"{s['id']}: {s['unneeded']}")
+
+
+def _print_problems(found: Iterable[tuple[str, dict[str, Any] | None]]) -> None:
+    """Below a table: why something of it cannot be used, and what to do."""
+    for name, problem in found:
+        if problem is not None:
+            print(f"{name}: {problem['message']} {problem['hint']}".rstrip())
+
+
+def show_snapshot(name: str, among: list[Server], *, as_json: bool) -> bool:
+    """Print one process snapshot, if a server knows it."""
+    found = _listed(among, "snapshots").get(name)
+    if found is None:
+        return False
+    if as_json:
+        print_json(found)
+        return True
+    print(f"Process snapshot {found['id']}")
+    print(f"  taken       {local_time(found['created'])}, with "
+          f"{', '.join(_environment(found['environment']))}")  # fmt: skip
+    print(f"  notebook    {found['notebook'] or '-'}")
+    print(f"  size        {size(found['bytes'])}")
+    in_cell = " (of an earlier state: it was taken in the middle of a cell)"
+    print(f"  checkpoint  {found['checkpoint'] or '-'}{in_cell if found['in_cell'] else ''}")
+    print(f"  holds       {', '.join(holdings(found['holds'])) or 'no thread, generator, child'}")
+    use = "a paused kernel would be resumed from it" if found["in_use"] else found["unneeded"]
+    print(f"  use         {use or '-'}")
+    _print_problems([("cannot be restored here", found["problem"])])
+    return True
 
 
 def _age(created: str) -> str:

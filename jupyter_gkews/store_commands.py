@@ -57,7 +57,7 @@ def add_to(add: Callable[..., Any]) -> None:
         help="remove also checkpoints without a name but the newest N of each kernel",
     )
     command.set_defaults(without_server=True)
-    command = add("show", show, "show a checkpoint and what would break in a load here", where)
+    command = add("show", show, "show a checkpoint and what differs here, or a snapshot", where)
     command.add_argument("checkpoint", help="its id")
     command.add_argument("--kernel", help="compare with this kernel: its id, or its notebook")
     command.set_defaults(without_server=True)
@@ -153,7 +153,13 @@ def show(options: argparse.Namespace, among: list[Server]) -> None:
                 answer = asyncio.run(_shown(CheckpointStore(root), options.checkpoint))
             break
         except GkewsError as error:
-            if error.reason != "checkpoint_not_found" or root == list(found)[-1]:
+            if error.reason != "checkpoint_not_found":
+                raise
+            if root == list(found)[-1]:
+                from .shelf_commands import show_snapshot
+
+                if show_snapshot(options.checkpoint, among, as_json=options.json):
+                    return
                 raise
     assert answer is not None
     if options.json:

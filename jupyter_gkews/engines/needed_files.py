@@ -23,8 +23,8 @@ _INSTEAD = "Bring it back as it was and resume again."
 
 
 def note(store: Path, mapped: Iterable[str]) -> Noted:
-    """What to compare later: {"chunks": [[name, inode, bytes, mtime in ns]], "files": [[path,
-    bytes, mtime in ns]]}. Raises GkewsError (`snapshot_failed`) if a chunk is gone already."""
+    """What to compare later: {"chunks": [[name, inode, bytes, mtime in ns, ctime in ns]], "files":
+    [[path, bytes, mtime in ns]]}. Raises GkewsError (`snapshot_failed`) if a chunk is gone."""
     noted: Noted = {"chunks": [], "files": []}
     folder = os.path.join(os.path.realpath(store), "chunks", "")
     for path in sorted(set(mapped)):
@@ -40,7 +40,7 @@ def note(store: Path, mapped: Iterable[str]) -> Noted:
             continue  # a name that means nothing outside the sandbox
         if path.startswith(folder):
             name = os.path.basename(path)
-            noted["chunks"].append([name, found.st_ino, found.st_size, found.st_mtime_ns])
+            noted["chunks"].append([name, *_identity(found)])
         else:
             noted["files"].append([path, found.st_size, found.st_mtime_ns])
     return noted
@@ -91,13 +91,18 @@ def _problem(path: Path, name: str, identity: list[int]) -> str | None:
         found = os.stat(path)
     except OSError:
         return "is gone"
-    if [found.st_ino, found.st_size, found.st_mtime_ns] == identity:
+    if _identity(found)[: len(identity)] == identity:  # older notes have no ctime
         return None
-    # brought back from a backup, say: what it holds counts
+    # brought back from a backup, say, or written over by what sets the old time: its bytes count
     with contextlib.suppress(OSError, LookupError):
         if chunks.name_of_file(path, name.split("-", 1)[0]) == name:
             return None
     return "has other bytes than it had"
+
+
+def _identity(found: os.stat_result) -> list[int]:
+    """What changes with the bytes: nobody can set the ctime back."""
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def _other(path: str, problem: str) -> GkewsError:

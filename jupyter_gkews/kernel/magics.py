@@ -149,6 +149,13 @@ class GkewsMagics(Magics):
                 f"{human_seconds(sum(resumed.seconds.values()))}.",
                 resumed.lost,
             )
+        restored = self.session.restored
+        if restored is not None:
+            table.foot.append(
+                f"This process was restored from a process snapshot at "
+                f"{local_time(restored.resumed.isoformat())}: it goes on as it was at "
+                f"{local_time(restored.paused.isoformat())}."
+            )
         running = self.session.saves.running
         if running is not None:
             name = f" {running.name!r}" if running.name else ""

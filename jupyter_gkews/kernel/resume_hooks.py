@@ -40,6 +40,12 @@ class Resumed:
     resumed: datetime
     """When the kernel went on (UTC)."""
 
+    @classmethod
+    def from_message(cls, told: Mapping[str, Any]) -> Resumed:
+        """As the server says it (protocol.ACTION_RESUMED)."""
+        paused, resumed = (_time(told.get(key)) for key in ("paused", "resumed"))
+        return cls(str(told["provenance"]), float(told["away_s"]), paused, resumed)
+
 
 def on_resume(function: AnyHook) -> AnyHook:
     """Run `function(resumed)` after every resume of this kernel, before the next cell.
@@ -67,18 +73,16 @@ def forget_on_resume(function: Hook) -> bool:
     return found
 
 
-def run_hooks(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Run all, with what the server says; [{"name", "error": str | None, "seconds"}]."""
-    paused, resumed = (_time(told.get(key)) for key in ("paused", "resumed"))
-    what = Resumed(str(told["provenance"]), float(told["away_s"]), paused, resumed)
-    return [_run_one(_name(hook), hook, what) for hook in list(_HOOKS)]
+def run_hooks(told: Resumed) -> list[dict[str, Any]]:
+    """Run all; [{"name", "error": str | None, "seconds"}]."""
+    return [_run_one(_name(hook), hook, told) for hook in list(_HOOKS)]
 
 
-def _run_one(name: str, hook: Hook, what: Resumed) -> dict[str, Any]:
+def _run_one(name: str, hook: Hook, told: Resumed) -> dict[str, Any]:
     began, error = time.monotonic(), None
     try:
         if _takes_argument(hook):
-            hook(what)
+            hook(told)
         else:
             hook()
     except BaseException as raised:  # also an interrupt, and sys.exit: it is the hook that ends

@@ -73,6 +73,8 @@ class KernelSession:
         self.run_dir = run_dir
         self.launch = launch
         self.resumed: Restored | None = None
+        self.restored: resume_hooks.Resumed | None = None
+        """The last time that this very process was restored from a process snapshot."""
         """How this launch's restore ended, if it had one."""
         self.saves = Saves(self)
         self._cells = CellIndex()
@@ -152,7 +154,10 @@ class KernelSession:
             elif content.get("action") == ACTION_PING:
                 reply = {"status": "ok", "busy": False, "holding": self._holding}
             elif content.get("action") == ACTION_RESUMED:
-                reply = {"status": "ok", "hooks": resume_hooks.run_hooks(content)}
+                told = resume_hooks.Resumed.from_message(content)
+                if told.provenance == "restored":
+                    self.restored = told
+                reply = {"status": "ok", "hooks": resume_hooks.run_hooks(told)}
             else:
                 raise GkewsError(
                     "bad_request", f"Unknown action {content.get('action')!r}.", _AS_IT_WAS

@@ -63,7 +63,8 @@ def gkews(
 
 
 LIVE = """
-import threading, time
+import subprocess, threading, time
+if "sleeper" not in globals(): sleeper = subprocess.Popen(["sleep", "100000"])
 ticks = []
 def tick():
     while True: ticks.append(1); time.sleep(0.05)
@@ -80,11 +81,12 @@ def test_a_pause_is_foreseen_with_what_the_process_holds_and_what_it_costs(
     told = kernel.server.get(f"gkews/kernels/{kernel.id}/survives")["snapshot"]
     holds = told["holds"]
     assert (holds["threads"], holds["generators"]) == (["ticker"], ["numbers"])
+    assert [name.split()[0] for name in holds["children"]] == ["sleep"]
     assert holds["files"] == [str(kernel.server.root / "notes.txt")]
     assert told["objections"] == [] and told["taken"] is None and told["keeps"]
     assert 1e6 < told["estimate"]["image_bytes"] < 1e9 and told["estimate"]["seconds"] > 0
     said = gkews("survives", "n.ipynb")
-    assert "1 thread; 1 generator; 1 open file" in said and "to restore" in said
+    assert "1 thread; 1 generator; 1 child process; 1 open file" in said and "to restore" in said
 
 
 def test_what_stands_in_the_way_is_foreseen(kernel: LiveKernel, gkews: Gkews) -> None:
@@ -106,8 +108,13 @@ def test_a_snapshot_is_listed_beside_its_checkpoint(paused: LiveKernel, gkews: G
     assert paused.server.get(f"gkews/snapshots/{shown['id']}") == shown
     line = next(row for row in gkews("list").splitlines() if row.startswith(shown["id"]))
     assert f"runsc {shown['environment']['runsc']}" in line and "in use" in line
-    assert "1 thread, 1 generator, 1 open file" in line
+    assert "1 thread, 1 generator, 1 child process, 1 open file" in line
+    assert line.endswith("n.ipynb")
     assert json.loads(gkews("list", "--json"))["snapshots"] == [shown]
+    said = gkews("show", shown["id"])
+    assert said.startswith(f"Process snapshot {shown['id']}")
+    assert "1 child process" in said and shown["checkpoint"] in said
+    assert json.loads(gkews("show", shown["id"], "--json")) == shown
     outlook = paused.server.get(f"gkews/kernels/{paused.id}/survives")["snapshot"]
     assert outlook["taken"] == shown["id"] and outlook["holds"] == shown["holds"]
 
@@ -148,13 +155,15 @@ def test_a_file_that_vanished_is_named_before_the_restore_is_tried(
     assert error["reason"] == paused.status["reason"] == "snapshot_incompatible"
     assert str(notes) in error["message"] and "resume from the checkpoint" in error["hint"]
     assert log.stat().st_mtime_ns == began, "nothing was tried"
-    assert str(notes) in gkews("list")
+    listed = gkews("list")
+    assert f"{paused.status['snapshot']}: " in listed and str(notes) in listed
     assert main(["resume", "n.ipynb"]) == 1
     said = capsys.readouterr().err
     assert "snapshot_incompatible" in said and "--no-snapshot" in said
     notes.with_name("away.txt").rename(notes)
     assert paused.do("resume")["result"]["provenance"] == "restored"
     paused.run("n = len(ticks)\nwhile len(ticks) == n: time.sleep(0.01)")
+    assert "was restored from a process snapshot" in paused.run("%gkews")
 
 
 def _log(kernel: LiveKernel) -> Path:

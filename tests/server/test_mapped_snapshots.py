@@ -57,6 +57,7 @@ def chunk_file(server: LiveServer, name: str) -> Path:
 
 def test_the_weights_stay_in_the_store_round_after_round(kernel: LiveKernel) -> None:
     kernel.run(SETUP.format(mb=64))
+    assert kernel.status["ram"] > 64 * MB, "what the sandbox holds, as its pids mean nothing here"
     first, image = pause(kernel)
     assert image_bytes(image) < 40 * MB and len(needed_chunks(image)) >= 4
     assert first["released"]["ram"] > 64 * MB
@@ -103,6 +104,16 @@ def test_a_chunk_that_is_gone_is_named_and_the_image_kept(kernel: LiveKernel) ->
     chunk.write_bytes(content)  # brought back from a backup: another file, the same bytes
     assert kernel.do("resume")["result"]["provenance"] == "restored"
     assert kernel.run("print(float(a.sum()) == keep, x)").split() == ["True", "5"]
+    # written over in place under its old time, as some copying does it
+    _, image = pause(kernel)
+    chunk = chunk_file(kernel.server, needed_chunks(image)[0])
+    before, content = chunk.stat(), chunk.read_bytes()
+    chunk.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(chunk, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "other bytes" in kernel.fail("resume")["message"]
+    chunk.write_bytes(content)
+    os.utime(chunk, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert kernel.do("resume")["result"]["provenance"] == "restored"
     _, image = pause(kernel)
     chunk_file(kernel.server, needed_chunks(image)[0]).unlink()
     kernel.fail("resume")

@@ -177,6 +177,10 @@ class SandboxProvisioner(PausableProvisioner):
         """runsc's own processes: the sandbox holds all of the kernel's memory."""
         return self.sandbox.pids() if self.sandbox is not None else set()
 
+    def resident(self) -> int | None:
+        """All that the processes inside hold: their pids mean nothing outside."""
+        return self.sandbox.memory() if self.sandbox is not None else None
+
     async def start_process(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the sandbox with the kernel in it."""
         sandbox = self._sandbox()

@@ -45,6 +45,7 @@ class Sandbox:
         self.container = ""
         self.wire = Wire(self._log, outward.serve if outward else None)
         self.process: asyncio.subprocess.Process | None = None
+        self._memory_file: str | None = None
 
     @property
     def bundle_folder(self) -> Path:
@@ -64,6 +65,21 @@ class Sandbox:
     def pids(self) -> set[int]:
         """Processes outside that hold what the sandbox holds."""
         return {process.pid for process in _processes(self.container)} if self.container else set()
+
+    def memory(self) -> int | None:
+        """Bytes of memory of the processes inside, files that they have mapped not counted; None if
+        that is not known.
+
+        runsc keeps all of it in one memory file of its sandbox process, whatever the platform.
+        """
+        if not self.container:
+            return None
+        if not _is_memory_file(self._memory_file):  # none yet, or of a life before
+            self._memory_file = _memory_file(_processes(self.container))
+        try:
+            return os.stat(self._memory_file).st_blocks * 512 if self._memory_file else None
+        except OSError:  # it has just ended
+            return None
 
     def _log(self, data: bytes) -> None:
         with open(os.open(self.folder / "output.log", _APPEND, 0o600), "ab") as file:
@@ -198,6 +214,23 @@ def _durable(image: Path) -> int:
     for path in (*files, image, image.parent):
         chunks.fsync_file(path)
     return sum(path.stat().st_size for path in files)
+
+
+def _memory_file(processes: list[psutil.Process]) -> str | None:
+    for process in processes:
+        folder = f"/proc/{process.pid}/fd"
+        with contextlib.suppress(OSError):
+            for number in os.listdir(folder):
+                if _is_memory_file(f"{folder}/{number}"):
+                    return f"{folder}/{number}"
+    return None
+
+
+def _is_memory_file(path: str | None) -> bool:
+    try:
+        return path is not None and os.readlink(path).startswith("/memfd:runsc-memory")
+    except OSError:
+        return False
 
 
 def _processes(container: str) -> list[psutil.Process]:

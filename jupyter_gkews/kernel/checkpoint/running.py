@@ -64,19 +64,41 @@ def _is_users_thread(thread: threading.Thread, user_ns: dict[str, Any]) -> bool:
 def child_processes() -> list[str]:
     """`name (pid)` of the children that are not ours."""
     found = []
+    for pid in _children():
+        if pid in zygote.PIDS or pid in forked.AT_WORK:
+            continue
+        with contextlib.suppress(OSError):  # one that has just ended says nothing of others
+            name = Path(f"/proc/{pid}/comm").read_text("utf-8", errors="replace")
+            found.append(f"{name.strip()} ({pid})")
+    return found
+
+
+def _children() -> list[int]:
+    pids: list[int] = []
     try:
         for task in os.listdir("/proc/self/task"):
             with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
-                pids = file.read().split()
-            for pid in pids:
-                if int(pid) in zygote.PIDS or int(pid) in forked.AT_WORK:
-                    continue
-                with contextlib.suppress(OSError):  # one that has just ended says nothing of others
-                    name = Path(f"/proc/{pid}/comm").read_text("utf-8", errors="replace")
-                    found.append(f"{name.strip()} ({pid})")
+                pids += map(int, file.read().split())
+    except OSError:  # gVisor has no such file; a thread may have ended, too
+        return _children_by_parent()
+    return pids
+
+
+def _children_by_parent() -> list[int]:
+    """The slow way: all processes that we see are asked for their parent."""
+    pids: list[int] = []
+    parent = str(os.getpid())
+    try:
+        numbers = [each for each in os.listdir("/proc") if each.isdigit()]
     except OSError:
-        return found
-    return found
+        return pids
+    for number in numbers:
+        with contextlib.suppress(OSError, IndexError):
+            # 'pid (name) state parent ...', and the name may hold anything
+            stat = Path(f"/proc/{number}/stat").read_text("utf-8", errors="replace")
+            if stat.rpartition(")")[2].split()[1] == parent:
+                pids.append(int(number))
+    return pids
 
 
 def descriptors() -> tuple[int, list[str]]:
