@@ -13,6 +13,9 @@ from collections.abc import Collection, Iterator
 from .checkpoint.process_maps import Region, regions
 from .preflight import Objection, own_devices
 
+#: How memory that processes share (`mmap.mmap(-1, ...)`) is called in /proc/PID/maps.
+SHARED_ANONYMOUS = "/dev/zero"
+
 
 def names() -> list[str]:
     """Paths of the files of this machine that are mapped privately: what stands in them is part of
@@ -43,6 +46,8 @@ def _of_files() -> Iterator[Region]:
     for pid in _pids():
         for region in regions(pid).all:
             key = (region.path, region.device, region.inode, region.private)
+            if region.path.startswith(SHARED_ANONYMOUS):
+                continue  # in the image, as all memory is
             if region.of_file and region.device not in inside and key not in seen:
                 seen.add(key)
                 yield region

@@ -147,6 +147,7 @@ async def answered(outward: Outward, request: str) -> str:
         "169.254.169.254",
         "someone@127.0.0.1",
         socket.gethostname(),
+        "a..b",
     ],
 )
 async def test_no_name_of_this_machine_leads_to_it(host: str) -> None:

@@ -57,6 +57,7 @@ def chunk_file(server: LiveServer, name: str) -> Path:
 
 def test_the_weights_stay_in_the_store_round_after_round(kernel: LiveKernel) -> None:
     kernel.run(SETUP.format(mb=64))
+    kernel.run("import mmap; shared = mmap.mmap(-1, 1 << 20); shared[:4] = b'kept'")
     assert kernel.status["ram"] > 64 * MB, "what the sandbox holds, as its pids mean nothing here"
     first, image = pause(kernel)
     assert image_bytes(image) < 40 * MB and len(needed_chunks(image)) >= 4
@@ -65,6 +66,7 @@ def test_the_weights_stay_in_the_store_round_after_round(kernel: LiveKernel) -> 
         name: chunk_file(kernel.server, name).read_bytes() for name in needed_chunks(image)[:2]
     }
     assert kernel.do("resume")["result"]["provenance"] == "restored"
+    assert "kept" in kernel.run("print(shared[:4]); shared.close()")
     check = "print(float(a.sum()) == keep, np.shares_memory(a, tail), on_chunks() > 60)"
     assert kernel.run(check).split() == ["True"] * 3
     kernel.run("a[5:2000:7] = -1.5; tail[-1] = 2.5; keep = float(a.sum())")

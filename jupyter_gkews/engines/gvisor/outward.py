@@ -96,7 +96,7 @@ class Outward:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # no host name can be like that
             raise RefusedError("502 Bad Gateway", f"{host} is not known: {error}") from None
         addresses = [str(info[4][0]) for info in found]
         if host not in self._allow:
