@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,13 @@ class Followed:
             self._changed.notify_all()
 
     def until(self, enough: Callable[[], bool], seconds: float = 60.0) -> bool:
+        end = time.monotonic() + seconds
         with self._changed:
-            return self._changed.wait_for(enough, seconds)
+            while not enough():
+                if time.monotonic() > end:
+                    return False
+                self._changed.wait(0.05)  # not all that is waited for is told by the watch
+        return True
 
 
 @pytest.fixture

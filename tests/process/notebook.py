@@ -75,6 +75,8 @@ class Notebook:
             await browser.close()
         self.client.close()
         if self.kernel_id in self.app.kernel_manager:
+            self.km.stop_restarter()
+            await until(self.km.ready.done)  # Jupyter cannot end one that is just being restarted
             await self.app.kernel_manager.shutdown_kernel(self.kernel_id, now=True)
 
 

@@ -165,6 +165,7 @@ async def test_a_kernel_that_dies_in_a_checkpoint_is_restarted_fresh(open_notebo
 
 async def test_a_kernel_killed_while_it_holds_is_not_taken_for_paused(open_notebook):
     notebook = await open_notebook()
+    launch = notebook.provisioner.launch
     await notebook.client.wait_idle(30, then_hold=True)
     order = CheckpointOrder(uuid.uuid4().hex, uuid.uuid4().hex, hold=True)
     await notebook.client.checkpoint(order)
@@ -176,6 +177,7 @@ async def test_a_kernel_killed_while_it_holds_is_not_taken_for_paused(open_noteb
     assert caught.value.reason == "kernel_died"
     notebook.provisioner.release()
     assert notebook.provisioner.phase == "running"
+    await until(lambda: notebook.provisioner.launch != launch)
 
 
 async def test_a_kernel_that_dies_while_it_loads_stays_paused(open_notebook, tmp_path):
@@ -383,9 +385,10 @@ async def test_the_server_sees_that_the_first_cell_after_a_resume_is_busy(open_n
     notebook = await open_notebook()
     page = await notebook.browser()
     await notebook.pause()
-    cell = page.run("import time; time.sleep(30)")
+    cell = page.run("import time; print('begun', flush=True); time.sleep(30)")
     await notebook.resume()
     await until(lambda: notebook.km.execution_state == "busy")
+    await until(lambda: "begun" in page.so_far(cell).stdout)  # an interrupt before ends no cell
     await notebook.km.interrupt_kernel()
     await page.finished(cell)
     await until(lambda: notebook.km.execution_state == "idle")

@@ -191,7 +191,7 @@ def test_one_that_ends_the_kernel_leaves_it_paused_with_its_checkpoint(server: L
 
 @pytest.mark.parametrize("what", ["3", "async_one"])
 def test_what_cannot_be_run_is_refused_at_once(server: LiveServer, what: str) -> None:
-    kernel = server.notebook("refused.ipynb").ready()
+    kernel = server.notebook(f"refused {what}.ipynb").ready()
     answer = kernel.answer(
         kernel.send(
             f"from jupyter_gkews import on_resume\nasync def async_one(): pass\non_resume({what})"
