@@ -18,6 +18,7 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from . import hash_seed, process_memory
+from .activity_watch import ActivityWatch
 from .clients import KernelClients
 from .errors import GkewsError
 from .kernel.protocol import Hello, RestoreOrder
@@ -50,6 +51,7 @@ class PausableProvisioner(LocalProvisioner):
         self.engine: str | None = None
         self.reported_vram = 0  # bytes, by the kernel's own word at its last checkpoint
         self.clients = KernelClients()
+        self.activity = ActivityWatch()
         self.launch_listeners: list[Callable[[], object]] = []
         self.on_run_requested: Callable[[], object] | None = None
         self.on_pause_ended: Callable[[str], object] | None = None  # "restart" | "shutdown"
@@ -375,16 +377,8 @@ class PausableProvisioner(LocalProvisioner):
         if self.phase != "resuming":
             raise GkewsError("not_paused", "The kernel is not resuming.", "Nothing was changed.")
         self.phase = "running"
-        self._watch_activity_anew()
+        self.activity.begin_anew(self.parent, self.kernel_id)
         self.clients.tell(lambda client: client.kernel_released())
-
-    def _watch_activity_anew(self) -> None:
-        """The server's own watch must hear the first cell, or a long one is culled as idle."""
-        km = self.parent
-        mkm = getattr(km, "parent", None)
-        if mkm is not None and getattr(km, "_activity_stream", None) is not None:
-            mkm.stop_watching_activity(self.kernel_id)
-            mkm.start_watching_activity(self.kernel_id)
 
     async def resume_failed(self, error: GkewsError) -> None:
         """Kill what was started and be paused again; held cells are answered with `error`."""

@@ -293,7 +293,8 @@ class PausableConnectionMixin(_Base):
         self._warm.clear()
 
     def kernel_released(self) -> None:
-        """Pass on what was held; after a resume only when our own iopub delivers again."""
+        """Pass on what was held; after a resume only when our own iopub delivers again, and the
+        server's watch hears."""
         if not self._cold:
             self._pass_on()
         elif self._nudging is None or self._nudging.done():
@@ -303,19 +304,21 @@ class PausableConnectionMixin(_Base):
         """ZMQ reconnects every socket on its own timer: without this, a held cell could run, and
         its output be published, before iopub is back, and the browser would never see it.
         """
+        provisioner = self._provisioner
+        waited = [self._warm] if provisioner is None else [self._warm, provisioner.activity.hears]
         control = self.kernel_manager.connect_control()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + NUDGE_LIMIT_S
         try:
-            while not self._warm.is_set() and loop.time() < deadline:
+            while not all(each.is_set() for each in waited) and loop.time() < deadline:
                 self.session.send(control, MSG_REQUEST, {"action": ACTION_PING})
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._warm.wait(), NUDGE_INTERVAL_S)
+                    arrived = asyncio.gather(*(each.wait() for each in waited))
+                    await asyncio.wait_for(arrived, NUDGE_INTERVAL_S)
         finally:
             control.close(linger=0)
-        if not self._warm.is_set():
+        if not all(each.is_set() for each in waited):
             self.log.warning("iopub of kernel %s did not come back in time", self.kernel_id)
-        provisioner = self._provisioner
         if provisioner is not None and provisioner.phase == "running":
             self._cold = False
             # The new process says `starting` first, and the idle of our nudges is kept from the
