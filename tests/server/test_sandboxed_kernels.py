@@ -126,6 +126,7 @@ def test_restart_of_a_frozen_kernel_is_fresh(kernel: LiveKernel) -> None:
     kernel.do("pause")
     kernel.server.post(f"api/kernels/{kernel.id}/restart", status=200)
     wait_until(lambda: kernel.status["state"] == "running", "it runs")
+    kernel.close()  # as JupyterLab does: an open connection may hear the new process too late
     answer = kernel.answer(kernel.send("numbers"))
     assert answer.reply["ename"] == "NameError"
     assert kernel.status["snapshot"] is None
@@ -219,6 +220,7 @@ def test_a_kernel_whose_folder_is_old_or_gone_starts_again(kernel: LiveKernel) -
     kernel.run("x = 1")
     os.utime(folder, (1, 1))  # as after a night
     kernel.server.client.post(f"api/kernels/{kernel.id}/restart").raise_for_status()
+    kernel.close()
     assert kernel.ready().run("print('x' in globals())") == "False\n"
     kernel.run("x = 2")
     kernel.do("pause", {"snapshot": False})
