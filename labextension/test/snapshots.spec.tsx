@@ -300,8 +300,10 @@ describe('a process that could not be brought back', () => {
   async function ask(model: Model, reason = 'snapshot_failed') {
     new FailedRestores(model as unknown as IGkewsModel, trans);
     model.fail(reason);
-    await waitFor(() => expect(dialog()).toBeTruthy());
-    expect(dialog()?.textContent).toContain('A file is gone.');
+    // The dialog stands before React has drawn what is in it.
+    await waitFor(() =>
+      expect(dialog()?.textContent).toContain('A file is gone.')
+    );
   }
 
   it.each([
