@@ -193,8 +193,9 @@ describe('a process snapshot in the panel', () => {
   it('says that an earlier state remains of one taken in a cell', async () => {
     await show(snapshot({ in_cell: true }));
     fireEvent.click(screen.getByLabelText('Delete the process snapshot'));
-    await waitFor(() => expect(dialog()).toBeTruthy());
-    expect(dialog()?.textContent).toContain('of an earlier state, stays');
+    await waitFor(() =>
+      expect(dialog()?.textContent).toContain('of an earlier state, stays')
+    );
     press('Cancel');
     await waitFor(() => expect(dialog()).toBeNull());
   });
@@ -202,8 +203,9 @@ describe('a process snapshot in the panel', () => {
   it('is deleted after it was said what remains', async () => {
     const wire = await show(snapshot());
     fireEvent.click(screen.getByLabelText('Delete the process snapshot'));
-    await waitFor(() => expect(dialog()).toBeTruthy());
-    expect(dialog()?.textContent).toContain('with 1 thread (ticker)');
+    await waitFor(() =>
+      expect(dialog()?.textContent).toContain('with 1 thread (ticker)')
+    );
     expect(dialog()?.textContent).toContain(
       'The checkpoint of the same pause stays'
     );
