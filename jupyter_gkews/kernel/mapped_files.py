@@ -45,9 +45,9 @@ def _of_files() -> Iterator[Region]:
     seen = set()
     for pid in _pids():
         for region in regions(pid).all:
-            key = (region.path, region.device, region.inode, region.private)
             if region.path.startswith(SHARED_ANONYMOUS):
                 continue  # in the image, as all memory is
+            key = (region.path, region.device, region.inode, region.private)
             if region.of_file and region.device not in inside and key not in seen:
                 seen.add(key)
                 yield region

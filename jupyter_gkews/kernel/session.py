@@ -73,9 +73,9 @@ class KernelSession:
         self.run_dir = run_dir
         self.launch = launch
         self.resumed: Restored | None = None
+        """How this launch's restore ended, if it had one."""
         self.restored: resume_hooks.Resumed | None = None
         """The last time that this very process was restored from a process snapshot."""
-        """How this launch's restore ended, if it had one."""
         self.saves = Saves(self)
         self._cells = CellIndex()
         self._running_cells = 0

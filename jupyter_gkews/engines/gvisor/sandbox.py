@@ -46,6 +46,7 @@ class Sandbox:
         self.wire = Wire(self._log, outward.serve if outward else None)
         self.process: asyncio.subprocess.Process | None = None
         self._memory_file: str | None = None
+        self._looked_in = 0  # the pid of the sandbox in which it was looked for
 
     @property
     def bundle_folder(self) -> Path:
@@ -75,6 +76,9 @@ class Sandbox:
         if not self.container:
             return None
         if not _is_memory_file(self._memory_file):  # none yet, or of a life before
+            if self._looked_in == self.pid:
+                return None  # asked with every status: all processes are not looked through again
+            self._looked_in = self.pid
             self._memory_file = _memory_file(_processes(self.container))
         try:
             return os.stat(self._memory_file).st_blocks * 512 if self._memory_file else None
