@@ -56,6 +56,20 @@ def test_what_cannot_be_paused_is_refused_before_anything_is_asked_for(
     assert self_managed.admin.list(self_managed.path("podsnapshotpolicies")) == []
 
 
+def test_a_second_pod_that_is_on_its_way_up_is_no_reason_to_wait(
+    follow: Follow, self_managed: SelfManaged
+) -> None:
+    self_managed.create("Deployment")
+    pauses = follow()
+    self_managed.nodes.starts = False
+    self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 2}})
+    rising = pauses.observer.wait(lambda _, state: state.state == "resuming", 20)
+    assert rising is not None, pauses.observer.state()
+    with pytest.raises(GkewsError, match="has 2 pods; only a single one") as refused:
+        pauses.request()
+    assert refused.value.reason == "snapshot_unavailable"
+
+
 def test_a_stateful_set_whose_image_was_changed_but_not_rolled_out_is_not_paused(
     follow: Follow, self_managed: SelfManaged
 ) -> None:

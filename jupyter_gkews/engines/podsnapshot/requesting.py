@@ -191,7 +191,9 @@ class Requests:
             raise GkewsError("already_paused", state.message, "Resume it when you need it.")
         if state.state == "unknown":
             raise GkewsError(state.reason or "no_workspace", state.message, state.hint)
-        if state.state == "resuming" and state.phase != "verifying":
+        # With several pods one may always be on its way up: that they are several is what to say.
+        single = seen.replicas <= 1
+        if state.state == "resuming" and state.phase != "verifying" and single:
             raise GkewsError(
                 "operation_running", f"It is on its way up: {state.message}",
                 "Pause it when it runs.",
