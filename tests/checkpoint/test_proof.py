@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,6 +43,23 @@ def test_what_was_proved_is_not_loaded_again_and_the_checkpoint_says_by_which_on
     assert save(live, store, checkpoint="third")["proved"]["by"] == "third"
     live["words"].pop()
     assert save(live, store, checkpoint="fourth")["proved"]["by"] == "first"
+
+
+def test_a_thread_that_has_ended_since_takes_no_verdict_away(
+    store: CheckpointStore, namespace: Make
+) -> None:
+    live, goes_on = namespace("n = 1"), threading.Event()
+    beside = threading.Thread(target=goes_on.wait, name="beside")
+    beside.start()
+    try:
+        save(live, store, checkpoint="a")
+    finally:
+        goes_on.set()
+        beside.join()
+    assert save(live, store, checkpoint="b")["proved"]["by"] == "a"
+    told = [[row["what"] for row in store.manifest(each).process] for each in ("a", "b")]
+    assert "running threads" in told[0]
+    assert "running threads" not in told[1]
 
 
 def test_a_verdict_does_not_outlive_a_change_of_what_the_load_depends_on(

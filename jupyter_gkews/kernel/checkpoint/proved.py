@@ -21,7 +21,8 @@ from .module_files import signatures
 if TYPE_CHECKING:
     from .manifest import Manifest
 
-#: What of a manifest says nothing about how it loads.
+#: What of a manifest says nothing about how it loads: a load never reads the rows of `process`,
+#: which also tell what runs beside (a thread or a child process that has ended since).
 _OF_ITSELF = (
     "id",
     "created",
@@ -29,6 +30,7 @@ _OF_ITSELF = (
     "kernel",
     "notebook",
     "bytes",
+    "process",
     "seconds",
     "proved",
     "sequence",
