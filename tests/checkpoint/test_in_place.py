@@ -34,9 +34,23 @@ numbers = iter(range(1000))
 
 
 @pytest.fixture(autouse=True, scope="module")
-def maps_of_their_own() -> None:
-    """Big arrays are not put into the heap, where those of an earlier test may have been."""
-    ctypes.CDLL(None).mallopt(-3, MB)  # M_MMAP_THRESHOLD
+def maps_of_their_own() -> Iterator[None]:
+    """Big arrays are not put into the heap, where those of an earlier test may have been, perhaps
+    on chunks of its store. malloc looks there first: what is free in it is held meanwhile."""
+    libc, held = ctypes.CDLL(None), []
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
+    libc.mallopt(-3, MB)  # M_MMAP_THRESHOLD
+    for nbytes in (20 * MB, 5 * MB, 2 * MB, MB):
+        while True:
+            block = libc.malloc(nbytes)
+            if ctypes.c_size_t.from_address(block - 8).value & 2:  # IS_MMAPPED: the heap is full
+                libc.free(block)
+                break
+            held.append(block)
+    yield
+    for block in held:
+        libc.free(block)
 
 
 @pytest.fixture
