@@ -9,10 +9,11 @@ import type { Event } from '@jupyterlab/services';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import { GkewsError, toProblem } from './api';
+import { toProblem } from './api';
 import type { GkewsApi } from './api';
 import { progressOf, readEvent } from './events';
 import { FateTables } from './fates';
+import { Following } from './following';
 import { Looks } from './looks';
 import { ResumeOnRun } from './resumeOnRun';
 import { Shelf } from './shelf';
@@ -32,9 +33,6 @@ import type {
   Survives
 } from './tokens';
 
-/** Milliseconds between two looks at a running operation; its events come oftener. */
-const FOLLOW_INTERVAL = 1000;
-
 export class GkewsModel implements IGkewsModel {
   constructor(options: GkewsModel.IOptions) {
     this._api = options.api;
@@ -47,7 +45,23 @@ export class GkewsModel implements IGkewsModel {
     this._resumeOnRun = new ResumeOnRun(options.api);
     this._stream = options.events?.stream ?? null;
     this._stream?.connect(this._onEvent, this);
-    this._followInterval = options.followInterval ?? FOLLOW_INTERVAL;
+    this._following = new Following(
+      options.api,
+      {
+        seen: operation => {
+          this._see(operation, true);
+          this._emitChanged();
+        },
+        over: ({ kernel }, known) => {
+          if (!known) {
+            // The status says what became of the kernel.
+            this._operations.delete(kernel);
+          }
+          void this.refresh();
+        }
+      },
+      options.followInterval
+    );
   }
 
   get changed(): ISignal<this, void> {
@@ -89,8 +103,7 @@ export class GkewsModel implements IGkewsModel {
     this._isDisposed = true;
     this._stream?.disconnect(this._onEvent, this);
     this._looks.dispose();
-    this._timers.forEach(timer => clearTimeout(timer));
-    this._timers.clear();
+    this._following.dispose();
     Signal.clearData(this);
   }
 
@@ -208,6 +221,7 @@ export class GkewsModel implements IGkewsModel {
     this._status = status;
     this._problem = null;
     this._looks.answered(wasAway);
+    this._operations.forEach(operation => this._following.hurry(operation));
     for (const kernel of status.kernels) {
       const operation = kernel.operation ?? kernel.last_operation;
       const known = before?.kernels.some(({ id }) => id === kernel.id);
@@ -245,7 +259,7 @@ export class GkewsModel implements IGkewsModel {
       if (!same) {
         this._operationChanged.emit(operation);
       }
-      this._follow(operation);
+      this._following.begin(operation);
       return;
     }
     if (same && before.finished) {
@@ -272,41 +286,6 @@ export class GkewsModel implements IGkewsModel {
     this._emitChanged();
     void this.refresh();
     return operation;
-  }
-
-  private _follow({ id, kernel }: Operation): void {
-    if (this._timers.has(id) || this._isDisposed) {
-      return;
-    }
-    const look = async () => {
-      let operation: Operation | null = null;
-      try {
-        operation = await this._api.operation(id);
-      } catch (error) {
-        if (error instanceof GkewsError && error.status === 404) {
-          // A restarted server has forgotten it; the status says what became of the kernel.
-          this._timers.delete(id);
-          this._operations.delete(kernel);
-          void this.refresh();
-          return;
-        }
-      }
-      if (this._isDisposed) {
-        return;
-      }
-      if (operation) {
-        this._see(operation, true);
-        this._emitChanged();
-        if (operation.finished) {
-          this._timers.delete(id);
-          void this.refresh();
-          return;
-        }
-      }
-      this._timers.set(id, setTimeout(again, this._followInterval));
-    };
-    const again = () => void look();
-    this._timers.set(id, setTimeout(again, this._followInterval));
   }
 
   private _onEvent(_: Event.IManager, event: Event.Emission): void {
@@ -348,13 +327,12 @@ export class GkewsModel implements IGkewsModel {
 
   private readonly _api: GkewsApi;
   private readonly _stream: Event.Stream | null;
-  private readonly _followInterval: number;
+  private readonly _following: Following;
   private readonly _operations = new Map<string, Operation>();
   private readonly _fates: FateTables;
   private readonly _shelf: Shelf;
   private readonly _resumeOnRun: ResumeOnRun;
   private readonly _looks = new Looks(() => void this.refresh());
-  private readonly _timers = new Map<string, ReturnType<typeof setTimeout>>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _operationChanged = new Signal<this, Operation>(this);
   private _status: Status | null = null;

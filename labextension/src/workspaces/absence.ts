@@ -49,6 +49,14 @@ export class Absence {
     return phase;
   }
 
+  /**
+   * Whether a pod that starts may serve already, whatever the backend says: its word comes from
+   * Kubeflow's controller, some time after the pod is ready.
+   */
+  get mayServe(): boolean {
+    return this.phase === 'restoring' && this._listed?.state !== 'Terminating';
+  }
+
   /** Since when the phase is what it is, in milliseconds since the epoch. */
   get since(): number {
     const cluster = this.phase === 'paused' && this._listed?.pausedTime;
@@ -95,12 +103,14 @@ export class Absence {
 
   /** Milliseconds until the next look. */
   delay(isVisible: boolean): number {
-    const { busy, calm, slow } = this._pace;
+    const { quick, busy, calm, slow } = this._pace;
     if (this._error) {
       return Math.min(slow, busy * 2 ** Math.min(this._tries, 6));
     }
-    const still = ['paused', 'failed', 'gone'].includes(this.phase);
-    return !still ? busy : isVisible ? calm : slow;
+    if (['paused', 'failed', 'gone'].includes(this.phase)) {
+      return isVisible ? calm : slow;
+    }
+    return isVisible && this.phase === 'restoring' ? quick : busy;
   }
 
   /** For a while the backend's list may be behind what was asked of it. */

@@ -4,7 +4,9 @@
 
 /** Milliseconds between two looks, and what else is waited for. */
 export type Pace = {
-  /** While something happens. */
+  /** While its pod starts, and the user looks on. */
+  quick: number;
+  /** While something else happens. */
   busy: number;
   /** While it is paused, or cannot start. */
   calm: number;
@@ -19,6 +21,7 @@ export type Pace = {
 };
 
 export const PACE: Pace = {
+  quick: 500,
   busy: 1000,
   calm: 5000,
   slow: 30000,

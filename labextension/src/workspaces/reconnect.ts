@@ -35,19 +35,31 @@ export async function reconnectAll(
   contexts: ISessionContext[],
   model: IGkewsModel
 ): Promise<void> {
+  const begun = new Set<unknown>();
+  const reconnect = (isWanted: (id: string) => boolean) => {
+    for (const context of contexts) {
+      const kernel = context.session?.kernel;
+      if (
+        kernel &&
+        !kernel.isDisposed &&
+        !begun.has(kernel) &&
+        isWanted(kernel.id)
+      ) {
+        begun.add(kernel);
+        // It tries on by itself, and tells by its own status.
+        kernel.reconnect().catch(() => undefined);
+      }
+    }
+  };
+  // The server has just said which kernels it has: those are used again before anything is asked.
+  reconnect(id => model.kernel(id) !== null);
   // What is not there any more is disposed of by this; what is there keeps its identity.
   await Promise.all([
     services.sessions.refreshRunning().catch(() => undefined),
     services.kernels.refreshRunning().catch(() => undefined),
     model.refresh()
   ]);
-  for (const context of contexts) {
-    const kernel = context.session?.kernel;
-    if (kernel && !kernel.isDisposed) {
-      // It tries on by itself, and tells by its own status.
-      kernel.reconnect().catch(() => undefined);
-    }
-  }
+  reconnect(() => true);
   for (const { id, path } of model.status?.kernels ?? []) {
     if (path) {
       await connectNotebook(contexts, path, id, false).catch(() => undefined);

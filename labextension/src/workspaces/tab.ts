@@ -205,6 +205,9 @@ export class WorkspaceTab implements IWorkspaceTab {
       await this._options.model.refresh();
       return;
     }
+    if (absence.mayServe) {
+      void this._options.model.refresh();
+    }
     let there = true;
     try {
       const listed = await this._backend.read();
@@ -214,7 +217,7 @@ export class WorkspaceTab implements IWorkspaceTab {
     } catch (error) {
       absence.failed(error);
     }
-    if (there) {
+    if (there && absence === this._absence) {
       // Not waited for: a server that is frozen answers late or never.
       void this._options.model.refresh();
     }
