@@ -16,6 +16,7 @@ from jupyter_gkews.engines.podsnapshot.observing import TargetObserver
 from jupyter_gkews.engines.podsnapshot.resuming import Resumes
 from jupyter_gkews.engines.podsnapshot.targets import find_target, parse_target
 from jupyter_gkews.engines.workspaces.observing import WorkspaceObserver
+from jupyter_gkews.engines.workspaces.state import WorkspaceState
 
 from .actors import Platform, SelfManaged
 from .admin import Admin
@@ -102,6 +103,7 @@ def self_managed(fake: FakeCluster) -> Iterator[SelfManaged]:
     played.stop()
 
 
+#: What makes one that can be paused and resumed.
 Follow = Callable[..., Resumes]
 
 
@@ -122,3 +124,35 @@ def follow(asked: Asked, self_managed: SelfManaged) -> Iterator[Follow]:
     yield begin
     for observer in observers:
         observer.stop()
+
+
+@pytest.fixture
+def running_pod(self_managed: SelfManaged, follow: Follow) -> Follow:
+    """`running_pod(kind)`: pauses and resumes of `lab`, which is made, and runs."""
+
+    def make(kind: str = "Deployment", *, sign_s: float = 60.0, **spec: Any) -> Resumes:
+        self_managed.create(kind, **spec)
+        return follow(sign_s=sign_s)
+
+    return make
+
+
+@pytest.fixture
+def paused_pod(running_pod: Follow) -> Follow:
+    """`paused_pod(kind)`: the same, which is paused then, with a snapshot that is whole."""
+
+    def make(*about: Any, **more: Any) -> Resumes:
+        pauses = running_pod(*about, **more)
+        assert pauses.wait_paused(pauses.request(), 20).state == "paused"
+        return pauses
+
+    return make
+
+
+def wait_for(pauses: Resumes, state: str, phase: str | None = None) -> WorkspaceState:
+    """Until what it follows is seen like this."""
+    found = pauses.observer.wait(
+        lambda _, now: now.state == state and (phase is None or now.phase == phase), 20
+    )
+    assert found is not None, pauses.observer.state()
+    return found

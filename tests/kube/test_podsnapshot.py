@@ -15,7 +15,7 @@ from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged
 from .actors.nodes import PS_NAME
-from .conftest import Follow
+from .conftest import Follow, wait_for
 
 Json = dict[str, Any]
 KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "Pod")
@@ -24,20 +24,11 @@ SOME_KINDS = ("Deployment", "Pod", *(pytest.param(k, marks=LONG) for k in KINDS[
 TRIGGER = "podsnapshotmanualtriggers"
 
 
-def wait_for(pauses: Resumes, state: str, phase: str | None = None) -> WorkspaceState:
-    found = pauses.observer.wait(
-        lambda _, now: now.state == state and (phase is None or now.phase == phase), 20
-    )
-    assert found is not None, pauses.observer.state()
-    return found
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pod_is_stopped_when_its_snapshot_is_whole_and_comes_back_from_it(
-    kind: str, follow: Follow, self_managed: SelfManaged
+    kind: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind)
-    pauses = follow()
+    pauses = running_pod(kind)
     before = self_managed.pods()[0]["metadata"]["uid"]
     told: list[WorkspaceState] = []
     self_managed.gke.outcome = "hang"  # until it was told that it is being taken
@@ -69,10 +60,9 @@ def test_a_pod_is_stopped_when_its_snapshot_is_whole_and_comes_back_from_it(
 
 @pytest.mark.parametrize("kind", SOME_KINDS)
 def test_it_can_be_paused_again_and_then_comes_back_from_the_newer_snapshot(
-    kind: str, follow: Follow, self_managed: SelfManaged
+    kind: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind)
-    pauses = follow()
+    pauses = running_pod(kind)
     names = []
     for _ in range(2):
         paused = pauses.wait_paused(pauses.request(), 20)
@@ -100,11 +90,10 @@ def test_it_can_be_paused_again_and_then_comes_back_from_the_newer_snapshot(
     ],
 )
 def test_a_snapshot_that_fails_leaves_the_pod_running_and_is_told_in_the_words_of_gke(
-    outcome: str, kind: str, follow: Follow, self_managed: SelfManaged
+    outcome: str, kind: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.outcome = outcome
-    self_managed.create(kind)
-    pauses = follow()
+    pauses = running_pod(kind)
     [pod] = self_managed.pods()
     with pytest.raises(GkewsError, match="Error 403: Forbidden") as failed:
         pauses.wait_paused(pauses.request(), 20)
@@ -120,11 +109,10 @@ def test_a_snapshot_that_fails_leaves_the_pod_running_and_is_told_in_the_words_o
 
 @pytest.mark.parametrize("outcome", ["hang", "lost"])
 def test_a_snapshot_that_hangs_is_called_off_at_the_deadline_and_the_next_one_works(
-    outcome: str, follow: Follow, self_managed: SelfManaged
+    outcome: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.outcome = outcome
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     with pytest.raises(GkewsError, match="No end of the snapshot") as failed:
         pauses.wait_paused(pauses.request(), 0.5)
     assert failed.value.reason == "snapshot_failed"
@@ -136,11 +124,10 @@ def test_a_snapshot_that_hangs_is_called_off_at_the_deadline_and_the_next_one_wo
 
 
 def test_a_hanging_snapshot_is_left_if_that_is_wanted(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Pod")
-    pauses = follow()
+    pauses = running_pod("Pod")
     with pytest.raises(GkewsError, match="No end of the snapshot") as failed:
         pauses.wait_paused(pauses.request(), 0.3, abort=False)
     assert failed.value.hint == "It is not called off. The pod runs on, nothing was lost."
@@ -149,10 +136,9 @@ def test_a_hanging_snapshot_is_left_if_that_is_wanted(
 
 
 def test_a_snapshot_of_another_pod_is_not_taken_for_ours(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     self_managed.gke.outcome = "hang"
     requested = pauses.request()
     [trigger] = self_managed.triggers()
@@ -179,19 +165,19 @@ def test_a_snapshot_of_another_pod_is_not_taken_for_ours(
     assert len(self_managed.pods()) == 1
 
 
-def test_the_name_of_the_snapshot_may_be_a_text(follow: Follow, self_managed: SelfManaged) -> None:
+def test_the_name_of_the_snapshot_may_be_a_text(
+    running_pod: Follow, self_managed: SelfManaged
+) -> None:
     self_managed.gke.name_as_text = True
-    self_managed.create("Pod")
-    pauses = follow()
+    pauses = running_pod("Pod")
     assert pauses.wait_paused(pauses.request(), 20).state == "paused"
 
 
 def test_a_deployment_that_is_scaled_out_meanwhile_is_not_stopped(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.pace = 0.3
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 2}})
     with pytest.raises(GkewsError, match="was scaled to 2"):
@@ -200,11 +186,10 @@ def test_a_deployment_that_is_scaled_out_meanwhile_is_not_stopped(
 
 
 def test_a_pod_that_is_replaced_meanwhile_is_not_taken_for_the_one_of_the_snapshot(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.pace = 0.5
-    self_managed.create("StatefulSet")
-    pauses = follow()
+    pauses = running_pod("StatefulSet")
     requested = pauses.request()
     self_managed.admin.delete(self_managed.path("Pod"), "lab-0")
     with pytest.raises(GkewsError, match=r"was (replaced by another|deleted by somebody) while"):
@@ -213,11 +198,10 @@ def test_a_pod_that_is_replaced_meanwhile_is_not_taken_for_the_one_of_the_snapsh
 
 
 def test_somebody_who_scales_to_zero_meanwhile_is_not_told_as_a_pause(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 0}})
     with pytest.raises(GkewsError, match=r"Somebody scaled .* to 0 while its snapshot"):
@@ -265,11 +249,10 @@ def test_many_who_resume_at_once_begin_one_restore(
 
 
 def test_a_snapshot_that_somebody_else_has_taken_is_not_disturbed(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     [pod] = self_managed.pods()
     self_managed.admin.create(
         self_managed.path(TRIGGER),
@@ -282,11 +265,8 @@ def test_a_snapshot_that_somebody_else_has_taken_is_not_disturbed(
     assert len(self_managed.triggers()) == 1
 
 
-def test_what_is_paused_is_not_paused_again_and_what_runs_not_resumed(
-    follow: Follow, self_managed: SelfManaged
-) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+def test_what_is_paused_is_not_paused_again_and_what_runs_not_resumed(running_pod: Follow) -> None:
+    pauses = running_pod("Deployment")
     with pytest.raises(GkewsError) as refused:
         pauses.request_resume()
     assert refused.value.reason == "not_paused"
@@ -338,10 +318,9 @@ def test_a_pause_that_is_called_off_leaves_the_pod_and_who_waits_is_told(
 
 
 def test_a_whole_snapshot_is_called_off_before_the_stop(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     found = pauses.observer.wait(lambda seen, _: bool(seen.attempt and seen.attempt.whole), 20)
     assert found is not None
@@ -354,10 +333,9 @@ def test_a_whole_snapshot_is_called_off_before_the_stop(
 
 
 def test_a_whole_snapshot_whose_pod_was_never_stopped_is_not_used_for_the_next_pause(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Pod")
-    pauses = follow()
+    pauses = running_pod("Pod")
     pauses.request()  # and its process was killed
     assert pauses.observer.wait(lambda seen, _: bool(seen.attempt and seen.attempt.whole), 20)
     [old] = self_managed.snapshots()
@@ -373,11 +351,10 @@ def test_a_whole_snapshot_whose_pod_was_never_stopped_is_not_used_for_the_next_p
 
 
 def test_a_request_that_the_cluster_does_not_let_go_of_is_told(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     held = {"metadata": {"finalizers": ["podsnapshot.gke.io/wedged"]}}
     self_managed.admin.merge(self_managed.path(TRIGGER), requested.trigger, held)
@@ -390,11 +367,10 @@ def test_a_request_that_the_cluster_does_not_let_go_of_is_told(
 
 
 def test_a_bare_pod_that_is_called_off_in_the_middle_of_its_stop_is_brought_back(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     self_managed.nodes.lets_go = False
-    self_managed.create("Pod")
-    pauses = follow()
+    pauses = running_pod("Pod")
     requested = pauses.request()
     called_off = threading.Thread(
         target=lambda: (

@@ -42,13 +42,12 @@ TRIGGER = "podsnapshotmanualtriggers"
     ],
 )
 def test_a_bare_pod_whose_trigger_is_gone_is_replaced_by_one_like_it(
-    fault: str | None, method: str, path: str, follow: Follow, self_managed: SelfManaged,
+    fault: str | None, method: str, path: str, running_pod: Follow, self_managed: SelfManaged,
     fake: FakeCluster,
 ) -> None:  # fmt: skip
     env = [{"name": "GREETING", "value": "안녕"}]
     containers = [{"name": "lab", "image": "jupyterlab:1", "env": env}]
-    self_managed.create("Pod", containers=containers)
-    pauses = follow(sign_s=0.5)
+    pauses = running_pod("Pod", containers=containers, sign_s=0.5)
     paused = pauses.wait_paused(pauses.request(), 20)
     assert paused.snapshot is not None
     self_managed.nodes.restores = "cold"
@@ -110,11 +109,9 @@ def test_who_has_the_roles_and_meets_a_policy_of_the_same_name_uses_it_if_it_fit
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_a_resume_whose_target_is_deleted_ends(
-    kind: str, follow: Follow, self_managed: SelfManaged
+    kind: str, paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind)
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod(kind)
     self_managed.nodes.starts = False
     pauses.request_resume()
 
@@ -134,11 +131,9 @@ def test_a_resume_whose_target_is_deleted_ends(
 
 @pytest.mark.parametrize("code", [403, 404])
 def test_after_a_restore_the_notes_of_the_pause_go_although_a_trigger_stays(
-    code: int, follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    code: int, paused_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Deployment")
     refused = fake.faults.refuse(code, "Refused", "no", method="DELETE", path=TRIGGER)
     pauses.request_resume()
     assert pauses.wait_running(20).provenance == "restored"
@@ -176,11 +171,10 @@ def test_what_may_not_be_watched_is_not_told_as_missing(
 
 
 def test_a_pause_is_told_as_called_off_also_if_the_cluster_is_away_after_that(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     away = fake.faults.add("reset", method="GET", path=f"{TRIGGER}/{requested.trigger}")
     done = pauses.abort()
@@ -192,10 +186,9 @@ def test_a_pause_is_told_as_called_off_also_if_the_cluster_is_away_after_that(
 
 
 def test_a_name_that_is_taken_and_cannot_be_read_is_an_error_that_is_told(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     taken = fake.faults.refuse(409, "AlreadyExists", "it is there", method="POST", path=TRIGGER)
     fake.faults.add("reset", method="GET", path=f"{TRIGGER}/gkews-")
     with pytest.raises(GkewsError) as away:
@@ -209,10 +202,9 @@ def test_a_name_that_is_taken_and_cannot_be_read_is_an_error_that_is_told(
 
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_request_whose_snapshot_was_deleted_does_not_keep_a_pod_from_being_paused(
-    ours: bool, follow: Follow, self_managed: SelfManaged
+    ours: bool, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     [pod] = self_managed.pods()
     if ours:
         pauses.request()  # and its process was killed

@@ -41,10 +41,9 @@ def run(
 
 
 @pytest.fixture
-def running(self_managed: SelfManaged, follow: Follow) -> SelfManaged:
+def running(self_managed: SelfManaged, running_pod: Follow) -> SelfManaged:
     """The Deployment `lab` runs."""
-    self_managed.create("Deployment")
-    follow()
+    running_pod("Deployment")
     return self_managed
 
 
@@ -172,10 +171,9 @@ def test_a_snapshot_is_deleted_only_when_nobody_needs_it(
 
 @pytest.mark.parametrize("kind", ["Pod"])
 def test_the_snapshot_of_a_paused_bare_pod_is_needed_and_after_its_resume_not(
-    kind: str, run: Run, self_managed: SelfManaged, follow: Follow
+    kind: str, run: Run, self_managed: SelfManaged, running_pod: Follow
 ) -> None:
-    self_managed.create(kind)
-    follow()
+    running_pod(kind)
     assert run("pause", "default/lab")[0] == 0
     name = self_managed.snapshots()[0]["metadata"]["name"]
     code, _, err = run("delete", f"default/{name}", "--yes")

@@ -23,10 +23,9 @@ LOST = ("reset_after", pytest.param("reset", marks=pytest.mark.soak))
 
 @pytest.mark.parametrize("kind", LOST)
 def test_a_lost_answer_to_the_request_begins_one_snapshot_all_the_same(
-    kind: str, follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    kind: str, running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     fault = fake.faults.add(kind, method="POST", path=TRIGGER, times=1)
     requested = pauses.request()
     assert fault.met == 1
@@ -41,11 +40,10 @@ def test_a_lost_answer_to_the_request_begins_one_snapshot_all_the_same(
     [("StatefulSet", "PATCH", "/statefulsets/lab$"), ("Pod", "DELETE", "/pods/lab$")],
 )
 def test_a_lost_answer_to_the_stop_stops_it_once(
-    kind: str, method: str, path: str, fault: str, follow: Follow, self_managed: SelfManaged,
+    kind: str, method: str, path: str, fault: str, running_pod: Follow,
     fake: FakeCluster,
 ) -> None:  # fmt: skip
-    self_managed.create(kind)
-    pauses = follow()
+    pauses = running_pod(kind)
     met = fake.faults.add(fault, method=method, path=path, times=1)
     assert pauses.wait_paused(pauses.request(), 20).state == "paused"
     assert met.met == 1
@@ -59,12 +57,10 @@ def test_a_lost_answer_to_the_stop_stops_it_once(
     [("Deployment", "PATCH", "/deployments/lab$"), ("Pod", "POST", "/pods$")],
 )
 def test_a_lost_answer_to_the_resume_starts_one_pod(
-    kind: str, method: str, path: str, fault: str, follow: Follow, self_managed: SelfManaged,
+    kind: str, method: str, path: str, fault: str, paused_pod: Follow, self_managed: SelfManaged,
     fake: FakeCluster,
 ) -> None:  # fmt: skip
-    self_managed.create(kind)
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod(kind)
     met = fake.faults.add(fault, method=method, path=path, times=1)
     assert pauses.request_resume() == "begun"
     assert met.met >= 1
@@ -73,10 +69,9 @@ def test_a_lost_answer_to_the_resume_starts_one_pod(
 
 
 def test_others_who_write_to_the_deployment_do_not_stop_a_pause(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     conflict = fake.faults.refuse(
         409, "Conflict", "the object has been modified", method="PATCH", path="/deployments/lab$",
         times=3,
@@ -86,11 +81,10 @@ def test_others_who_write_to_the_deployment_do_not_stop_a_pause(
 
 
 def test_a_pause_goes_on_when_the_cluster_was_away(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     fake.stop()
     fake.start()
@@ -100,10 +94,9 @@ def test_a_pause_goes_on_when_the_cluster_was_away(
 
 
 def test_a_cluster_that_is_away_at_the_moment_of_the_stop_is_waited_for(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     whole = pauses.observer.wait(lambda seen, _: bool(seen.attempt and seen.attempt.whole), 20)
     assert whole is not None
@@ -113,11 +106,10 @@ def test_a_cluster_that_is_away_at_the_moment_of_the_stop_is_waited_for(
 
 
 def test_a_forgotten_place_in_the_history_is_listed_anew(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     requested = pauses.request()
     fake.store.compact()
     fake.cut_connections()
@@ -126,21 +118,17 @@ def test_a_forgotten_place_in_the_history_is_listed_anew(
     assert pauses.wait_paused(requested, 30).state == "paused"
 
 
-def test_a_slow_cluster_is_waited_for(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
-) -> None:
-    self_managed.create("Pod")
-    pauses = follow()
+def test_a_slow_cluster_is_waited_for(running_pod: Follow, fake: FakeCluster) -> None:
+    pauses = running_pod("Pod")
     slow = fake.faults.add("slow", path="podsnapshot|/pods", seconds=0.05)
     assert pauses.wait_paused(pauses.request(), 60).state == "paused"
     fake.faults.lift(slow)
 
 
 def test_the_rules_of_the_cluster_that_refuse_a_request_are_told(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     said = "ValidatingAdmissionPolicy 'no-snapshots' denied request"
     fake.faults.refuse(403, "Forbidden", said, method="POST", path=TRIGGER)
     with pytest.raises(GkewsError, match="no-snapshots") as refused:
@@ -150,10 +138,9 @@ def test_the_rules_of_the_cluster_that_refuse_a_request_are_told(
 
 
 def test_a_stop_that_is_refused_leaves_the_pod_and_says_what_there_is(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     fake.faults.refuse(
         403, "Forbidden", "admission webhook said no", method="PATCH", path="/deployments/lab$"
     )
@@ -164,11 +151,10 @@ def test_a_stop_that_is_refused_leaves_the_pod_and_says_what_there_is(
 
 
 def test_a_cluster_that_does_not_answer_at_the_deadline_is_told_and_nothing_called_off(
-    follow: Follow, self_managed: SelfManaged, fake: FakeCluster
+    running_pod: Follow, self_managed: SelfManaged, fake: FakeCluster
 ) -> None:
     self_managed.gke.outcome = "hang"
-    self_managed.create("Pod")
-    pauses = follow()
+    pauses = running_pod("Pod")
     requested = pauses.request()
     away_now = fake.faults.add("reset")
     with pytest.raises(GkewsError, match="does not answer") as away:

@@ -45,10 +45,9 @@ Json = dict[str, Any]
     ],
 )  # fmt: skip
 def test_what_cannot_be_paused_is_refused_before_anything_is_asked_for(
-    kind: str, spec: Json, said: str, follow: Follow, self_managed: SelfManaged
+    kind: str, spec: Json, said: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind, **spec)
-    pauses = follow()
+    pauses = running_pod(kind, **spec)
     with pytest.raises(GkewsError, match=said) as refused:
         pauses.request()
     assert refused.value.reason == "snapshot_unavailable"
@@ -57,10 +56,9 @@ def test_what_cannot_be_paused_is_refused_before_anything_is_asked_for(
 
 
 def test_a_second_pod_that_is_on_its_way_up_is_no_reason_to_wait(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     self_managed.nodes.starts = False
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 2}})
     rising = pauses.observer.wait(lambda _, state: state.state == "resuming", 20)
@@ -71,10 +69,9 @@ def test_a_second_pod_that_is_on_its_way_up_is_no_reason_to_wait(
 
 
 def test_a_stateful_set_whose_image_was_changed_but_not_rolled_out_is_not_paused(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("StatefulSet", updateStrategy={"type": "OnDelete"})
-    pauses = follow()
+    pauses = running_pod("StatefulSet", updateStrategy={"type": "OnDelete"})
     change = {"containers": [{"name": "lab", "image": "jupyterlab:2"}]}
     template = {"spec": {"template": {"spec": change}}}
     self_managed.admin.merge(self_managed.path("StatefulSet"), "lab", template)
@@ -97,10 +94,9 @@ def test_a_stateful_set_whose_image_was_changed_but_not_rolled_out_is_not_paused
     ],
 )
 def test_a_policy_that_will_not_do_is_told(
-    spec: Json, said: str, follow: Follow, self_managed: SelfManaged
+    spec: Json, said: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     _policy(self_managed, **spec)
     with pytest.raises(GkewsError, match=said) as refused:
         pauses.request()
@@ -109,10 +105,9 @@ def test_a_policy_that_will_not_do_is_told(
 
 
 def test_a_policy_that_keeps_only_some_of_a_group_is_a_risk_that_is_told(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     rules = {"labels": ["team"], "groupRetentionPolicy": {"maxSnapshotCountPerGroup": 1}}
     _policy(self_managed, triggerConfig={"type": "manual"},
             snapshotGroupingRules={"groupByLabelValue": rules})  # fmt: skip
@@ -122,10 +117,9 @@ def test_a_policy_that_keeps_only_some_of_a_group_is_a_risk_that_is_told(
 
 
 def test_the_policy_that_there_is_is_used_and_none_made(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     _policy(self_managed, triggerConfig={"type": "manual"},
             retentionConfig={"lastAccessTimeout": "30d"})  # fmt: skip
     paused = pauses.wait_paused(pauses.request(), 20)

@@ -10,19 +10,17 @@ from jupyter_gkews.errors import GkewsError
 
 from .actors import SelfManaged
 from .actors.nodes import PS_NAME
-from .conftest import Follow
-from .test_podsnapshot import LONG, SOME_KINDS, wait_for
+from .conftest import Follow, wait_for
+from .test_podsnapshot import LONG, SOME_KINDS
 
 Json = dict[str, Any]
 
 
 @pytest.mark.parametrize("how", ["cold", "failed", pytest.param("fallback", marks=LONG)])
 def test_a_cold_start_is_told_as_fresh_and_its_snapshot_kept(
-    how: str, follow: Follow, self_managed: SelfManaged
+    how: str, paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow(sign_s=0.5)
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Deployment", sign_s=0.5)
     self_managed.nodes.restores = how
     pauses.request_resume()
     with pytest.raises(GkewsError, match="it was started anew") as fresh:
@@ -37,11 +35,9 @@ def test_a_cold_start_is_told_as_fresh_and_its_snapshot_kept(
 
 @pytest.mark.parametrize("kind", SOME_KINDS)
 def test_a_restore_that_was_not_tried_is_tried_again_with_another_pod(
-    kind: str, follow: Follow, self_managed: SelfManaged
+    kind: str, paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind)
-    pauses = follow(sign_s=0.5)
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod(kind, sign_s=0.5)
     self_managed.nodes.restores = "cold"
     pauses.request_resume()
     assert pauses.wait_running(20, accept_fresh=True).provenance == "fresh"
@@ -54,11 +50,9 @@ def test_a_restore_that_was_not_tried_is_tried_again_with_another_pod(
 
 
 def test_a_pod_is_neither_restored_nor_fresh_before_that_is_said(
-    follow: Follow, self_managed: SelfManaged
+    paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("StatefulSet")
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("StatefulSet")
     self_managed.nodes.says = False
     pauses.request_resume()
     state = wait_for(pauses, "resuming", "verifying")
@@ -69,11 +63,9 @@ def test_a_pod_is_neither_restored_nor_fresh_before_that_is_said(
 
 
 def test_a_restore_from_another_snapshot_is_no_restore_from_ours(
-    follow: Follow, self_managed: SelfManaged
+    paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Deployment")
     self_managed.nodes.says = False
     pauses.request_resume()
     wait_for(pauses, "resuming", "verifying")
@@ -92,11 +84,9 @@ def test_a_restore_from_another_snapshot_is_no_restore_from_ours(
 
 
 def test_waiting_for_a_node_is_told_and_ends_in_one_restore(
-    follow: Follow, self_managed: SelfManaged
+    paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Pod")
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Pod")
     self_managed.nodes.capacity = False
     pauses.request_resume()
     waiting = pauses.observer.wait(lambda _, now: "one is being added" in now.message, 20)
@@ -113,10 +103,9 @@ def test_waiting_for_a_node_is_told_and_ends_in_one_restore(
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_a_snapshot_that_is_gone_is_told_before_anything_is_started(
-    kind: str, follow: Follow, self_managed: SelfManaged
+    kind: str, running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind)
-    pauses = follow()
+    pauses = running_pod(kind)
     paused = pauses.wait_paused(pauses.request(), 20)
     assert paused.snapshot is not None
     self_managed.admin.delete(self_managed.path("podsnapshots"), paused.snapshot.name)
@@ -156,11 +145,9 @@ def test_a_snapshot_that_is_gone_is_told_before_anything_is_started(
     ],
 )
 def test_a_deployment_that_was_changed_while_paused_is_told_before_anything_is_started(
-    change: Json, said: str, follow: Follow, self_managed: SelfManaged
+    change: Json, said: str, paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow(sign_s=0.5)
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Deployment", sign_s=0.5)
     template = {"spec": {"template": {"spec": change}}}
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", template)
     with pytest.raises(GkewsError, match=said) as refused:
@@ -170,11 +157,9 @@ def test_a_deployment_that_was_changed_while_paused_is_told_before_anything_is_s
 
 
 def test_with_another_image_the_pod_is_fresh_although_gke_says_nothing(
-    follow: Follow, self_managed: SelfManaged
+    paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow(sign_s=0.5)
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Deployment", sign_s=0.5)
     change = {"containers": [{"name": "lab", "image": "jupyterlab:2"}]}
     template = {"spec": {"template": {"spec": change}}}
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", template)
@@ -183,20 +168,17 @@ def test_with_another_image_the_pod_is_fresh_although_gke_says_nothing(
 
 
 def test_who_scales_it_up_by_hand_gets_the_snapshot_too(
-    follow: Follow, self_managed: SelfManaged
+    paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod("Deployment")
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 1}})
     assert wait_for(pauses, "running").provenance == "restored"
 
 
 def test_what_was_scaled_to_zero_by_hand_is_not_told_as_paused_with_a_snapshot(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     self_managed.admin.merge(self_managed.path("Deployment"), "lab", {"spec": {"replicas": 0}})
     state = wait_for(pauses, "paused")
     assert state.stateless
@@ -209,12 +191,11 @@ def test_what_was_scaled_to_zero_by_hand_is_not_told_as_paused_with_a_snapshot(
 
 
 def test_the_manifest_of_a_bare_pod_comes_back_as_it_was(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
     env = [{"name": "GREETING", "value": "안녕"}]
     containers = [{"name": "lab", "image": "jupyterlab:1", "env": env, "args": ["lab", "--x=1"]}]
-    self_managed.create("Pod", containers=containers, terminationGracePeriodSeconds=5)
-    pauses = follow()
+    pauses = running_pod("Pod", containers=containers, terminationGracePeriodSeconds=5)
     [before] = self_managed.pods()
     pauses.wait_paused(pauses.request(), 20)
     pauses.request_resume()
@@ -231,11 +212,9 @@ def test_the_manifest_of_a_bare_pod_comes_back_as_it_was(
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_a_resume_that_waits_for_a_node_is_called_off_and_can_be_asked_for_again(
-    kind: str, follow: Follow, self_managed: SelfManaged
+    kind: str, paused_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create(kind)
-    pauses = follow()
-    pauses.wait_paused(pauses.request(), 20)
+    pauses = paused_pod(kind)
     self_managed.nodes.capacity = False
     pauses.request_resume()
     wait_for(pauses, "resuming", "waiting_for_capacity")
@@ -250,10 +229,9 @@ def test_a_resume_that_waits_for_a_node_is_called_off_and_can_be_asked_for_again
 
 
 def test_a_resume_that_was_scaled_back_by_hand_before_it_came_up_is_still_paused(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("StatefulSet")
-    pauses = follow()
+    pauses = running_pod("StatefulSet")
     paused = pauses.wait_paused(pauses.request(), 20)
     self_managed.nodes.capacity = False
     pauses.request_resume()
@@ -265,10 +243,9 @@ def test_a_resume_that_was_scaled_back_by_hand_before_it_came_up_is_still_paused
 
 
 def test_a_pod_that_was_made_without_the_name_of_its_snapshot_is_not_told_as_restored(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("StatefulSet", updateStrategy={"type": "OnDelete"})
-    pauses = follow(sign_s=0.5)
+    pauses = running_pod("StatefulSet", updateStrategy={"type": "OnDelete"}, sign_s=0.5)
     named = {"spec": {"template": {"metadata": {"annotations": {PS_NAME: "one"}}}}}
     self_managed.admin.merge(self_managed.path("StatefulSet"), "lab", named)
     told = pauses.observer.wait(lambda _, now: now.provenance == "fresh", 20)
@@ -277,10 +254,9 @@ def test_a_pod_that_was_made_without_the_name_of_its_snapshot_is_not_told_as_res
 
 
 def test_a_pod_that_is_not_ready_can_be_paused_all_the_same(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Pod")
-    pauses = follow()
+    pauses = running_pod("Pod")
     [pod] = self_managed.pods()
     conditions = [
         {**one, "status": "False"} if one["type"] in ("Ready", "ContainersReady") else one
@@ -297,10 +273,9 @@ def test_a_pod_that_is_not_ready_can_be_paused_all_the_same(
 
 
 def test_a_pod_that_was_evicted_does_not_stand_in_the_way_of_the_one_after_it(
-    follow: Follow, self_managed: SelfManaged
+    running_pod: Follow, self_managed: SelfManaged
 ) -> None:
-    self_managed.create("Deployment")
-    pauses = follow()
+    pauses = running_pod("Deployment")
     [evicted] = self_managed.pods()
     name = evicted["metadata"]["name"]
     self_managed.admin.merge(
@@ -317,9 +292,10 @@ def test_a_pod_that_was_evicted_does_not_stand_in_the_way_of_the_one_after_it(
     assert pauses.wait_running(20).provenance == "restored"
 
 
-def test_a_bare_pod_that_has_ended_is_not_paused(follow: Follow, self_managed: SelfManaged) -> None:
-    self_managed.create("Pod")
-    pauses = follow()
+def test_a_bare_pod_that_has_ended_is_not_paused(
+    running_pod: Follow, self_managed: SelfManaged
+) -> None:
+    pauses = running_pod("Pod")
     self_managed.admin.merge(
         self_managed.path("Pod"), "lab", {"status": {"phase": "Succeeded"}}, "status"
     )
