@@ -127,7 +127,7 @@ def _print_collected(report: dict[str, Any]) -> None:
         f"{len(report['checkpoints'])} checkpoints",
         f"{report['snapshots']['count']} process snapshots ({size(report['snapshots']['bytes'])})",
         f"{report['chunks']['count']} pieces of memory ({size(report['chunks']['bytes'])})",
-        f"{report['leftovers']['count']} leftovers of saves that died "
+        f"{report['leftovers']['count']} leftovers of what died half way "
         f"({size(report['leftovers']['bytes'])})",
     ]
     print(f"{removed}: {', '.join(parts)}.")

@@ -54,7 +54,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class Leftover:
-    """What a try that ended half way has left: nothing can be restored from it."""
+    """What a try or a process that ended half way has left: nothing can be restored from it."""
 
     id: str
     bytes: int
@@ -146,6 +146,11 @@ class SnapshotEngine(Protocol):
 
     def delete(self, snapshot: str) -> int:
         """Remove an image or a leftover; bytes freed."""
+
+    def tidy(self, *, dry_run: bool = False) -> list[Leftover]:
+        """Remove (or tell) what else lies in the store of processes that ended with their server,
+        and let go of what they had locked there. Nothing of one that may still run, here or
+        elsewhere, or that an image holds. Never raises: what cannot be removed now stays."""
 
 
 class UnsureError(GkewsError):

@@ -5,13 +5,14 @@ Imports no engine before: a server without sandboxed kernels starts without them
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import GkewsError
-from .base import SnapshotEngine, WorkspaceEngine
+from .base import Leftover, SnapshotEngine, WorkspaceEngine
 from .pod_account import InPod
 
 Factory = Callable[[], SnapshotEngine]
@@ -20,9 +21,15 @@ Factory = Callable[[], SnapshotEngine]
 class Engines(Mapping[str, SnapshotEngine]):
     """A read-only mapping, filled as it is used."""
 
-    def __init__(self, factories: Mapping[str, Factory], images: Path | None = None) -> None:
+    def __init__(
+        self,
+        factories: Mapping[str, Factory],
+        images: Path | None = None,
+        remains: Sequence[Path] = (),
+    ) -> None:
         self._factories = dict(factories)
-        self._images = images
+        self._images = [] if images is None else [images]
+        self._remains = remains
         self._made: dict[str, SnapshotEngine] = {}
 
     def __getitem__(self, engine: str) -> SnapshotEngine:
@@ -39,12 +46,14 @@ class Engines(Mapping[str, SnapshotEngine]):
     def with_images(self) -> list[SnapshotEngine]:
         """Those that may have images: none, and none is made for this, as long as the folder of
         images is empty."""
-        try:
-            if self._images is None or not any(self._images.iterdir()):
-                return []
-        except OSError:
+        return list(self.values()) if _any_filled(self._images) else []
+
+    def tidy(self, *, dry_run: bool = False) -> list[Leftover]:
+        """What every engine removes (or would) of processes that ended with their server. Reads
+        the disk; none is made for this where nothing of any process lies."""
+        if not _any_filled(self._remains):
             return []
-        return list(self.values())
+        return [left for engine in self.values() for left in engine.tidy(dry_run=dry_run)]
 
     def describe(self) -> list[dict[str, Any]]:
         """As `status` lists them. May take a second the first time: not for the event loop."""
@@ -70,7 +79,16 @@ def engines_of(store: Path, find_kernel: Callable[[str], object]) -> Engines:
 
         return GvisorEngine(store, find_kernel)
 
-    return Engines({"gvisor": gvisor}, images=store / "snapshots")
+    remains = [store / "sandboxes", store / "sharing"]
+    return Engines({"gvisor": gvisor}, images=store / "snapshots", remains=remains)
+
+
+def _any_filled(folders: Iterable[Path]) -> bool:
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            if any(folder.iterdir()):
+                return True
+    return False
 
 
 class Memory(Protocol):

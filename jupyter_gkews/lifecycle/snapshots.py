@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..engines.base import Snapshot, SnapshotEngine
+from ..engines.base import Leftover, Snapshot, SnapshotEngine
 from ..engines.registry import Engines
 from ..errors import GkewsError
 from .records import PausedRecord, PausedRecords
@@ -102,6 +102,10 @@ class SnapshotShelf:
                 removed.append(row)
         nbytes = sum(row["bytes"] for row in removed)
         return {"count": len(removed), "bytes": nbytes, "removed": removed, "held": held}
+
+    def tidy(self, *, dry_run: bool) -> list[Leftover]:
+        """Remove (or tell) what processes that ended with their server have left besides images."""
+        return self._engines.tidy(dry_run=dry_run)
 
     def _rows(self) -> Iterator[tuple[SnapshotEngine, dict[str, Any]]]:
         """All that lies on the disk; `why` nobody needs it, or None."""

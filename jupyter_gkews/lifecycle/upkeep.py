@@ -40,7 +40,9 @@ class StoreUpkeep:
         """Remove what dead saves left, and what is too old by the settings. Raises nothing."""
         try:
             images = await asyncio.to_thread(self._snapshots.collect, dry_run=False)
-            freed = images["bytes"] + await asyncio.to_thread(self._ctx.store.sweep)
+            left = await asyncio.to_thread(self._snapshots.tidy, dry_run=False)
+            freed = images["bytes"] + sum(each.bytes for each in left)
+            freed += await asyncio.to_thread(self._ctx.store.sweep)
             after_s = self._ctx.settings.delete_after_s
             if after_s is not None:
                 report = await self.collect(older_than_s=after_s, keep=None, dry_run=False)
@@ -68,6 +70,7 @@ class StoreUpkeep:
 
     async def delete(self, checkpoint: str) -> int:
         """Delete a checkpoint; the bytes freed. Raises `checkpoint_in_use`."""
+        await asyncio.to_thread(self._snapshots.tidy, dry_run=False)  # it may lock the store
         freed = await asyncio.to_thread(self._shelf.delete, checkpoint)
         self._forget(checkpoint)
         return freed
@@ -107,12 +110,17 @@ def collect_all(
     snapshots: SnapshotShelf, collect: Callable[[], dict[str, Any]], *, dry_run: bool
 ) -> dict[str, Any]:
     """Collect snapshots that nobody needs, then checkpoints and memory (`collect`, whose report
-    this is, with "snapshots" added): what only an image needed goes with it."""
+    this is, with "snapshots" added): what only an image needed goes with it. Before, what ended
+    processes have left, which may lock the store."""
     images = snapshots.collect(dry_run=dry_run)
+    left = snapshots.tidy(dry_run=dry_run)
     report = collect()
     held = images.pop("held")
-    report["bytes_freed"] += images["bytes"]
-    report["store"]["bytes"] += held["bytes"]
+    left_bytes = sum(each.bytes for each in left)
+    report["leftovers"]["count"] += len(left)
+    report["leftovers"]["bytes"] += left_bytes
+    report["bytes_freed"] += images["bytes"] + left_bytes
+    report["store"]["bytes"] += held["bytes"] + left_bytes
     report["store"]["snapshots"] = held["count"]
     return {**report, "snapshots": images}
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from live_server import LiveServer
 
-from jupyter_gkews.engines.gvisor import kernel_folders, kernelspec
+from jupyter_gkews.engines.gvisor import kernelspec
 
 
 @pytest.fixture
@@ -39,25 +37,3 @@ def test_the_reason_is_told_where_the_kernel_is_picked_and_when_it_is_started(
     assert error["message"].startswith("gVisor's runsc is not installed. Install")
     (engine,) = [e for e in without_runsc.get("gkews/status")["engines"] if e["id"] == "gvisor"]
     assert "runsc is not installed" in engine["why_not"]["message"]
-
-
-def test_folders_of_ended_kernels_go_and_those_that_an_image_needs_stay(tmp_path: Path) -> None:
-    old = time.time() - 2 * kernel_folders.YOUNG_S
-    for kernel in ("ended", "frozen", "paused", "young"):
-        folder = tmp_path / "sandboxes" / kernel
-        (folder / "bundle").mkdir(parents=True)
-        if kernel != "young":
-            os.utime(folder, (old, old))
-    image = tmp_path / "snapshots" / "1"
-    image.mkdir(parents=True)
-    (image / "snapshot.json").write_text('{"kernel": "frozen"}')
-    (tmp_path / "paused").mkdir()
-    (tmp_path / "paused" / "paused.json").write_text("{}")
-    assert kernel_folders.sweep(tmp_path) == ["ended"]
-    assert sorted(p.name for p in (tmp_path / "sandboxes").iterdir()) == [
-        "frozen",
-        "paused",
-        "young",
-    ]
-    (image / "snapshot.json").unlink()
-    assert kernel_folders.forget(tmp_path, "frozen") and not kernel_folders.forget(tmp_path, "none")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from gvisor_here import add_kernelspec, skip_without_runsc
@@ -132,39 +131,6 @@ def test_restart_of_a_frozen_kernel_is_fresh(kernel: LiveKernel) -> None:
     assert kernel.status["snapshot"] is None
     images = kernel.server.store / "snapshots"
     wait_until(lambda: not list(images.iterdir()), "the image of the ended life is gone")
-
-
-def test_another_server_takes_the_frozen_kernel_over(
-    tmp_path: Path, kernel: LiveKernel, sandboxing: LiveServer
-) -> None:
-    del kernel
-    first = LiveServer(tmp_path / "jupyter", tmp_path / "root")
-    try:
-        add_kernelspec(first)
-        first.start()
-        begun = first.notebook("a.ipynb", "python3-pausable").ready()
-        pid = begun.run(LIVE)
-        begun.do("pause")
-    finally:
-        first.stop()
-    second = LiveServer(tmp_path / "jupyter", tmp_path / "root")
-    try:
-        second.start()
-        taken = wait_until(
-            lambda: [k for k in second.get("gkews/status")["kernels"] if k["state"] == "paused"],
-            "the paused kernel is taken over",
-            told=lambda: (
-                second.get("gkews/status"),
-                first.log.read_text(),
-                second.log.read_text(),
-            ),
-        )[0]
-        assert taken["id"] == begun.id and taken["snapshot"]
-        again = second.kernel_of("a.ipynb")
-        assert again.do("resume")["result"]["provenance"] == "restored"
-        assert again.run("print(os.getpid(), next(numbers))").split() == [pid.strip(), "1"]
-    finally:
-        second.stop()
 
 
 def read_spec(server: LiveServer) -> dict[str, object]:

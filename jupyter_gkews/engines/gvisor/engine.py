@@ -24,7 +24,7 @@ from ...errors import GkewsError
 from ...kernel.checkpoint import locks
 from .. import needed_files
 from ..base import Ability, Estimate, Inside, Leftover, Objection, Snapshot
-from . import bundle, fitness
+from . import bundle, fitness, kernel_folders
 from .provisioner import SandboxProvisioner
 from .runsc import Runsc, probe
 from .sandbox import MARGIN
@@ -124,6 +124,7 @@ class GvisorEngine:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_locked(place))
             try:
+                (place / kernel_folders.TAKEN_OF_FILE).write_text(kernel)
                 # no chunk goes between the note and the image
                 await asyncio.to_thread(stack.enter_context, locks.shared(self._store))
                 noted = await asyncio.to_thread(needed_files.note, self._store, mapped)
@@ -217,6 +218,13 @@ class GvisorEngine:
         shutil.rmtree(place, ignore_errors=True)
         self._born_here.discard(snapshot)
         return nbytes
+
+    def tidy(self, *, dry_run: bool = False) -> list[Leftover]:
+        """Folders of kernels that ended with their server, and their marks in the store's lock."""
+        try:
+            return kernel_folders.tidy(self._store, dry_run=dry_run)
+        except OSError:  # a store that cannot be read: whoever works on it says so
+            return []
 
     def _kernel(self, kernel: str) -> SandboxProvisioner:
         found = self._find_kernel(kernel)

@@ -7,6 +7,7 @@ sandbox when the engine says so, and never decides that.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -90,10 +91,6 @@ class SandboxProcess:
         self.send_signal(signal.SIGTERM)
 
 
-#: Stores whose folders of ended kernels this process has looked for.
-_SWEPT: set[Path] = set()
-
-
 class SandboxProvisioner(PausableProvisioner):
     """Starts a kernel in a gVisor sandbox and serves its ports from outside."""
 
@@ -114,6 +111,7 @@ class SandboxProvisioner(PausableProvisioner):
         self.engine = "gvisor"
         self.sandbox: Sandbox | None = None
         self._listening = False
+        self._sign_of_life: asyncio.TimerHandle | None = None
 
     @property
     def folder(self) -> Path:
@@ -189,9 +187,6 @@ class SandboxProvisioner(PausableProvisioner):
             raise CannotStartError(why_not)
         await sandbox.end()
         kernel_folders.claim(self.folder)
-        if self.settings is not None and self.settings.store not in _SWEPT:
-            _SWEPT.add(self.settings.store)
-            await asyncio.to_thread(kernel_folders.sweep, self.settings.store)
         await self.hold_ports()
         cwd = str(kwargs.get("cwd") or Path.cwd())
         env = {name: str(value) for name, value in (kwargs.get("env") or os.environ).items()}
@@ -207,7 +202,21 @@ class SandboxProvisioner(PausableProvisioner):
             raise CannotStartError(error.message) from error
         self.process = cast(Any, SandboxProcess(sandbox))
         self.pid, self.pgid, self.cwd = sandbox.pid, None, cwd
+        self._give_signs_of_life()
         return self.connection_info
+
+    def _give_signs_of_life(self) -> None:
+        """For other machines that have this store, and do not see our processes."""
+        if self._sign_of_life is not None:
+            self._sign_of_life.cancel()
+        self._sign_of_life = None
+        if self.sandbox is None or not self.sandbox.running:
+            return
+        with contextlib.suppress(OSError):  # a full disk: the next one comes early enough
+            kernel_folders.claim(self.folder)
+        self._sign_of_life = asyncio.get_running_loop().call_later(
+            kernel_folders.SIGN_OF_LIFE_S, self._give_signs_of_life
+        )
 
     def _command(self, cmd: list[str]) -> list[str]:
         """The kernelspec's command, through our start file and with sockets instead of ports."""
@@ -329,6 +338,7 @@ class SandboxProvisioner(PausableProvisioner):
         self.clients.tell(lambda client: client.kernel_starting())
         sandbox = self._sandbox()
         try:
+            kernel_folders.claim(self.folder)
             self._recall()
             await sandbox.restore(image, reset=reset)
         except BaseException:
@@ -336,6 +346,7 @@ class SandboxProvisioner(PausableProvisioner):
             raise
         self.process = cast(Any, SandboxProcess(sandbox))
         self.pid, self.pgid = sandbox.pid, None
+        self._give_signs_of_life()
 
 
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")

@@ -6,6 +6,8 @@ ends. It protects nothing where a file system has no locks: then nothing is remo
 A lock that is taken inside a gVisor sandbox is not seen outside. There files stand for it: each
 who shares the store from inside has one in `sharing/`, and whoever is alone outside has `alone`.
 Each makes its own first and looks for the other's then, so that one of the two sees the other.
+Whether the process behind such a file still lives, only who runs the sandbox can tell: it takes
+them away (`marks`, `forget`). Here they are believed as long as the sandbox's folder is there.
 """
 
 from __future__ import annotations
@@ -99,9 +101,18 @@ def still_alone(root: Path) -> bool:
     return True
 
 
+def marks(root: Path) -> dict[str, list[Path]]:
+    """The files of those who share the store from inside, by the name of their sandbox."""
+    found: dict[str, list[Path]] = {}
+    with contextlib.suppress(FileNotFoundError):
+        for mark in (root / "sharing").iterdir():
+            found.setdefault(mark.name.partition(".")[0], []).append(mark)
+    return found
+
+
 def forget(root: Path, sandbox: str) -> None:
     """What the processes of a sandbox held, which have ended."""
-    for mark in (root / "sharing").glob(f"{sandbox}.*"):
+    for mark in marks(root).get(sandbox, ()):
         mark.unlink(missing_ok=True)
 
 
@@ -131,17 +142,14 @@ def _told_outside(root: Path, write: bool) -> Iterator[None]:
 
 def _shared_inside(root: Path) -> bool:
     """Whether a sandbox shares the store; what the ended ones have left is removed."""
-    try:
-        marks = list((root / "sharing").iterdir())
-    except FileNotFoundError:
-        return False
     found = False
-    for mark in marks:
-        there = (root / "sandboxes" / mark.name.partition(".")[0]).is_dir()
-        if there or _fresh(mark, _STALE_SHARING_S):
-            found = True
-        else:
-            mark.unlink(missing_ok=True)
+    for sandbox, files in marks(root).items():
+        there = (root / "sandboxes" / sandbox).is_dir()
+        for mark in files:
+            if there or _fresh(mark, _STALE_SHARING_S):
+                found = True
+            else:
+                mark.unlink(missing_ok=True)
     return found
 
 
