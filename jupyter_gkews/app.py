@@ -32,7 +32,7 @@ from .lifecycle.context import Context, Settings
 from .lifecycle.records import PausedRecords
 from .lifecycle.recovery import WAYS as RECOVERY_WAYS
 from .lifecycle.recovery import Recoveries
-from .lifecycle.service import Lifecycle
+from .lifecycle.service import ADOPTION_TIMEOUT_S, Lifecycle
 from .running import RunningKernels
 from .sandbox_kernelspecs import WhyNoSandbox, say_why_not
 from .settings_language import translate_settings
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from .engines.base import WorkspaceEngine
     from .engines.restore_signs import RestoreSigns
     from .sandboxed_server import SandboxedServer
-
-#: A browser waits at most so long (seconds) for the paused kernels to be taken over.
-ADOPTION_TIMEOUT_S = 15.0
 
 
 class GkewsApp(ExtensionApp):
@@ -331,7 +328,7 @@ class GkewsApp(ExtensionApp):
             logger.emit(schema_id=LIFECYCLE_SCHEMA_ID, data=dict(data))
 
     def _adopt_soon(self) -> None:
-        adopted = asyncio.Event()
+        adopted = self.lifecycle.taken_over = asyncio.Event()
         release = self.kernels.hold_sessions_until(
             lambda: asyncio.wait_for(adopted.wait(), ADOPTION_TIMEOUT_S)
         )

@@ -49,20 +49,40 @@ def json_errors(method: Method) -> Method:
         try:
             await method(self, *args, **kwargs)
         except GkewsError as error:
+            if error.reason == "kernel_not_found" and not self.all_are_here:
+                error = _not_known_yet()
             self.set_status(error.status)
             self.finish(json.dumps(error.to_json()))
 
     return answered
 
 
+def _not_known_yet() -> GkewsError:
+    return GkewsError(
+        "kernel_starting",
+        "The server has just started, and is still taking paused kernels over: whether this one is "
+        "there is not known yet.",
+        "Nothing was changed. Try again in a moment.",
+    )
+
+
 class GkewsHandler(APIHandler):
     """What all routes share."""
 
     auth_resource = "gkews"
+    #: Whether the answer is about kernels: it waits until those of the server before are known.
+    of_kernels = True
+    all_are_here = True
 
     def initialize(self, lifecycle: Lifecycle) -> None:
         """Take the state machine from GkewsApp."""
         self.lifecycle = lifecycle
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Before any method: a server that has just started takes paused kernels over first."""
+        await super().prepare()
+        if self.of_kernels and self.current_user:
+            self.all_are_here = await self.lifecycle.wait_taken_over()
 
     def body(self) -> dict[str, Any]:
         """The JSON object of the request; {} if there is none. Raises `bad_request`."""

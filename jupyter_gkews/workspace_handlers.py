@@ -19,6 +19,7 @@ class WorkspaceHandler(GkewsHandler):
     """The workspace."""
 
     _track_activity = False
+    of_kernels = False
 
     @web.authenticated
     @authorized

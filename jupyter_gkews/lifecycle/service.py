@@ -7,6 +7,7 @@ a resume goes is in `pausing` and `resuming`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ from .workspace import Workspace
 if TYPE_CHECKING:
     from .workspace_kernels import Held
 
+#: Seconds that whoever asks for kernels waits at most for the paused ones to be taken over.
+ADOPTION_TIMEOUT_S = 30.0
+
 
 class Lifecycle:
     """All kernels of this server, and what is being done with them."""
@@ -54,6 +58,7 @@ class Lifecycle:
         self.survival = Survival(ctx, self.roster, self._driver.keep)
         self.waking: Waking | None = None  # where a server can be restored whole
         self.recoveries: Recoveries | None = None
+        self.taken_over: asyncio.Event | None = None  # None: no server before us is looked for
         self.workspace = Workspace(
             ctx, self.book, self.roster, self.checkpoint_and_hold, self._driver.keep
         )
@@ -224,6 +229,15 @@ class Lifecycle:
         """Take the paused kernels of dead servers over."""
         for record in await adopt(self._ctx):
             self.roster.take_over(record)
+
+    async def wait_taken_over(self) -> bool:
+        """Wait, at most ADOPTION_TIMEOUT_S, until `adopt` and `recover` have ended after the start:
+        nobody shall hear before that a paused kernel is not there. False: they have not."""
+        if self.taken_over is None:
+            return True
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self.taken_over.wait(), ADOPTION_TIMEOUT_S)
+        return self.taken_over.is_set()
 
     def own_provenance(self) -> str | None:
         """How this server came to what it holds: restored with its kernels, or started anew after

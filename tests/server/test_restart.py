@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import httpx
 import pytest
-from live_server import LiveServer, wait_until
+from live_server import DEADLINE_S, LiveServer, wait_until
 
 
 def pause_some(server: LiveServer, *names: str) -> dict[str, str]:
@@ -24,6 +29,24 @@ def pause_some(server: LiveServer, *names: str) -> dict[str, str]:
 
 def sessions(server: LiveServer) -> dict[str, str]:
     return {s["path"]: s["kernel"]["id"] for s in server.get("api/sessions")}
+
+
+@contextlib.contextmanager
+def a_record_that_is_slow_to_read(store: Path) -> Iterator[Callable[[], None]]:
+    """Let the next server be held in the middle of its adoption, until the function is called."""
+    record = store / "paused" / "0.json"
+    os.mkfifo(record)
+
+    def is_read() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            for _ in range(2):  # whoever waits for a writer, and whoever came meanwhile
+                os.close(os.open(record, os.O_RDWR | os.O_NONBLOCK))
+            record.unlink()
+
+    try:
+        yield is_read
+    finally:
+        is_read()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
@@ -55,15 +78,47 @@ def test_three_paused_notebooks_are_taken_over_and_no_kernel_starts_by_itself(
     assert list((server.store / "paused").iterdir()) == []
 
 
-def test_a_kernel_that_was_resumed_is_not_taken_over(start_server) -> None:
+def test_who_asks_for_a_paused_kernel_too_early_waits_until_it_is_taken_over(start_server) -> None:
     server = start_server()
-    kernel = server.notebook("resumed.ipynb").ready()
-    kernel.do("pause")
-    kernel.do("resume")
+    (kernel_id,) = pause_some(server, "early.ipynb").values()
+    server.stop()
+    with a_record_that_is_slow_to_read(server.store) as is_read, ThreadPoolExecutor(3) as pool:
+        server = start_server()
+        shown = pool.submit(server.get, f"gkews/kernels/{kernel_id}")
+        listed = pool.submit(server.get, "gkews/status")
+        resumed = pool.submit(server.post, f"gkews/kernels/{kernel_id}/resume")
+        # what does not speak of kernels is answered; so is who may not ask at all
+        assert server.get("gkews/workspace")["state"] == "none"
+        refused = httpx.get(server.url + "gkews/status", trust_env=False, timeout=DEADLINE_S)
+        assert refused.status_code == 403
+        assert server.get("api/kernels") == []
+        assert not any(each.done() for each in (shown, listed, resumed))
+        is_read()
+        assert shown.result()["state"] in ("paused", "resuming", "running")
+        assert [kernel["id"] for kernel in listed.result()["kernels"]] == [kernel_id]
+        assert server.operation(resumed.result()["id"])["result"]["provenance"] == "recovered"
+    assert server.kernel_of("early.ipynb").run("x") == "'early.ipynb'"
+    error = server.get("gkews/kernels/no-such-kernel", status=404)
+    assert error["reason"] == "kernel_not_found"
+    # one that was resumed is taken over by nobody
     server.stop()
     server = start_server()
     assert sessions(server) == {}
     assert server.get("gkews/status")["kernels"] == []
+
+
+@pytest.mark.soak
+def test_what_is_not_known_for_long_is_not_said_to_be_gone(start_server) -> None:
+    server = start_server()
+    (kernel_id,) = pause_some(server, "late.ipynb").values()
+    server.stop()
+    with a_record_that_is_slow_to_read(server.store) as is_read:
+        server = start_server()
+        error = server.post(f"gkews/kernels/{kernel_id}/resume", status=409)
+        assert error["reason"] == "kernel_starting"
+        is_read()
+        operation = server.post(f"gkews/kernels/{kernel_id}/resume")
+        assert server.operation(operation["id"])["error"] is None
 
 
 def test_a_taken_over_kernel_can_be_paused_again_and_taken_over_again(start_server) -> None:
