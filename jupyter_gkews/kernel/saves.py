@@ -20,6 +20,7 @@ from ..errors import GkewsError
 from .protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, checkpointed_file, write_json
 
 if TYPE_CHECKING:
+    from .checkpoint.background import SaveAgainError
     from .checkpoint.placeholders import Loss
     from .checkpoint.writing import Placed
     from .session import KernelSession
@@ -194,10 +195,8 @@ class Saves:
         try:
             return self._done(saving.finish(), captured.blocked_s, None)
         except SaveAgainError as failure:
-            why, refused = str(failure), failure.refused
-        again = self._again = _OnMainThread(
-            lambda: self._take_again(wanted, captured, why, refused)
-        )
+            told = failure
+        again = self._again = _OnMainThread(lambda: self._take_again(wanted, captured, told))
         self._session.kernel.io_loop.add_callback(again.run)
         cancelled = self._session.is_cancelled(wanted.operation)
         try:
@@ -209,7 +208,7 @@ class Saves:
         return again.result()
 
     def _take_again(
-        self, wanted: Wanted, captured: Captured, why: str, refused: Mapping[str, Loss]
+        self, wanted: Wanted, captured: Captured, failure: SaveAgainError
     ) -> dict[str, Any]:
         """The checkpoint, of this moment instead of the captured one. On the main thread."""
         from .checkpoint.save import save
@@ -221,11 +220,12 @@ class Saves:
             progress=partial(self._session.tell_progress, wanted.operation),
             cancelled=self._session.is_cancelled(wanted.operation),
             **self._settings(wanted),
-            refused=refused,
+            refused=failure.refused,
+            doubted=failure.doubted,
         )
         note = (
             f"It holds the state of {_clock(now)} instead of {_clock(captured.at)}: it was taken "
-            f"again, and the kernel waited for it, because {why}."
+            f"again, and the kernel waited for it, because {failure}."
         )
         return self._done(summary, captured.blocked_s + time.monotonic() - started, note)
 

@@ -25,6 +25,7 @@ from .manifest import Manifest
 from .placeholders import Loss
 from .preparing import Prepared, Progress, Subject, complete, prepare, settle_graph
 from .proof import LOOK_S, Proof
+from .rebuilders.waiting import other_threads
 from .store import CheckpointStore
 from .storing import Stored, store_bytes
 
@@ -35,11 +36,16 @@ class NotInBackgroundError(Exception):
 
 class SaveAgainError(Exception):
     """The captured moment did not become a checkpoint; the namespace must be saved again, while its
-    kernel waits. The message is a clause: why; `refused` as in `save`."""
+    kernel waits. The message is a clause: why; `refused` and `doubted` as in `save`."""
 
-    def __init__(self, why: str, refused: dict[str, Loss] | None = None) -> None:
+    def __init__(
+        self,
+        why: str,
+        refused: dict[str, Loss] | None = None,
+        doubted: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(why)
-        self.refused = refused or {}
+        self.refused, self.doubted = refused or {}, doubted
 
 
 class BackgroundSave:
@@ -71,6 +77,7 @@ class BackgroundSave:
         self._image: Image | None = None
         self._manifest: Manifest | None = None
         self._modules: list[str] = []
+        self._threads: list[str] = []
         self._seconds: dict[str, float] = {}
         self.fork_s = 0.0
         """How long the fork itself took (seconds)."""
@@ -95,6 +102,7 @@ class BackgroundSave:
         subject = self._subject
         assert subject is not None
         self._subject = None
+        self._threads = other_threads()
         started = time.monotonic()
         try:
             self._key = self._store.prepare()
@@ -218,8 +226,13 @@ class BackgroundSave:
         )
         self._progress("verifying", total, total)
         wanting = judge(verdict, manifest)
-        if wanting:
-            raise SaveAgainError(f"a test load failed at {', '.join(wanting)}", wanting)
+        if not wanting:
+            return
+        why = f"a test load failed at {', '.join(wanting)}"
+        if verdict.died_at is None and self._threads:
+            # one may have changed them between the graph and the image: they are looked at again
+            raise SaveAgainError(why, doubted=frozenset(wanting))
+        raise SaveAgainError(why, wanting)
 
     def _lap(self, step: str, began: float) -> float:
         now = time.monotonic()

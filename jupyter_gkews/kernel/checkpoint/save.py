@@ -7,7 +7,7 @@ before leaves the namespace, the store and its checkpoints as they were.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, Callable
 
@@ -22,6 +22,7 @@ from .manifest import Manifest
 from .placeholders import Loss
 from .preparing import Prepared, Progress, Subject, complete, prepare, settle_graph
 from .proof import LOOK_S, Proof
+from .rebuilders.waiting import other_threads
 from .store import CheckpointStore
 from .storing import store_bytes
 from .writing import Placed
@@ -46,6 +47,7 @@ def save(
     in_place: bool = False,
     placed: list[Placed] | None = None,
     refused: Mapping[str, Loss] | None = None,
+    doubted: Collection[str] = (),
 ) -> dict[str, Any]:
     """Save the variables of `user_ns` as `checkpoint` and return its summary.
 
@@ -60,7 +62,8 @@ def save(
     `in_place`: lay big memory out so that its pages can be replaced by maps of the chunks
     (in_place.py); memory that is a copy of a file of weights is then written as well. `placed`: is
     filled with which pages those are.
-    `refused`: variables that are known not to come back, each with its loss.
+    `refused`: variables that are known not to come back, each with its loss. `doubted`: variables
+    that a test load of a moment before this one did not find equal.
 
     Raises GkewsError: bad_request (`prove`, `compress`), cancelled, disk_full, store_not_writable,
     verification_failed, checkpoint_failed; nothing is left in the store then.
@@ -69,7 +72,7 @@ def save(
     if isinstance(prove, bool):
         prove = "scratch" if prove else "off"
     run = _Save(subject, store, progress, cancelled, Proof(prove, store))
-    run.compress = check_way(compress)
+    run.compress, run.doubted = check_way(compress), set(doubted)
     run.reference_files, run.in_place, run.placed = reference_files, in_place, placed
     key = store.prepare()
     with store.writing(), store.saving():
@@ -103,6 +106,8 @@ class _Save:
         self.compress = "none"
         self.reference_files, self.in_place = True, False
         self.placed: list[Placed] | None = None
+        self.doubts: set[str] = set()
+        self.doubted: set[str] = set()
         self.new: list[str] = []
         self.trusted: set[str] = set()
         self.written = 0
@@ -145,7 +150,10 @@ class _Save:
             self.lap("verifying")
             if not wanting:
                 return manifest
-            if refused.keys() >= wanting.keys():  # refusing them did not help: each only once
+            doubts = self.doubts.intersection(wanting) - self.doubted
+            self.doubted |= doubts
+            wanting = {name: loss for name, loss in wanting.items() if name not in doubts}
+            if not doubts and refused.keys() >= wanting.keys():  # that did not help: each only once
                 raise GkewsError(
                     "verification_failed",
                     f"A test load of the checkpoint kept failing (at {', '.join(wanting)}).",
@@ -198,9 +206,12 @@ class _Save:
         )
         self.progress("verifying", total, total)
         changing = self.proof.changing() if verdict.differs else frozenset()
-        return judge(
+        wanting = judge(
             verdict, manifest, prepared.got.values, self.subject.user_ns, changing=changing
         )
+        # a slow thread may have changed them once, between the graph and the look at them
+        self.doubts = set(wanting) if verdict.died_at is None and other_threads() else set()
+        return wanting
 
     def commit(self, manifest: Manifest, key: bytes) -> None:
         """Make it durable and visible, in this order."""
