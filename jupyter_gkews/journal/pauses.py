@@ -20,6 +20,9 @@ from .records import Journal, Record
 
 OPENED, ASKED, UNSURE, CLOSED = "pause_opened", "pause_asked", "pause_unsure", "pause_closed"
 
+#: How a pause was asked for of which this server has only seen that it runs.
+ELSEWHERE = "elsewhere"
+
 #: How an entry is closed: the workspace ran on; or what the next life found, and what became of it.
 RAN_ON = ("failed", "cancelled", "not_asked", "superseded")
 OUTCOMES = (*RAN_ON, "restored", "recovered", "fresh", "declined")
@@ -49,6 +52,9 @@ class JournalledKernel:
     checkpoint: str | None
     why_not: dict[str, str] | None = None
     """Why there is no checkpoint of this pause; as an error in REST."""
+    taken: str | None = None
+    """When the checkpoint was written, if that was before the pause: what came later is not in it.
+    None: it was written for this pause."""
 
 
 @dataclass
@@ -68,6 +74,8 @@ class PauseEntry:
     server: dict[str, str]
     """{"root", "base_url"}."""
     kernels: list[JournalledKernel] = field(default_factory=list)
+    how: str | None = None
+    """begun by us | joined, as it ran already | elsewhere: others have asked for it."""
     asked: bool = False
     """The cluster has taken the request. If not, and the entry is open, the server ended before it
     knew: whether it was asked cannot be told."""
@@ -84,6 +92,8 @@ class PauseEntry:
             return f"{when}: {self.closed['outcome']}. {self.closed['message']}".strip()
         if self.unsure is not None:
             return f"{when} was lost sight of: {self.unsure['message']}"
+        if self.how == ELSEWHERE:
+            return f"{when} was asked for elsewhere; its end was not seen by the server."
         if not self.asked:
             return (
                 f"{when} ended with its server before the cluster had answered: whether it was "
@@ -140,7 +150,7 @@ class WorkspacePauses:
         return entry
 
     def asked(self, entry: str, *, how: str, stateless: bool) -> None:
-        """The cluster has taken the request. `how`: begun by us | joined, as it ran already."""
+        """The cluster has taken the request. `how`: as PauseEntry has it."""
         self.journal.append({"event": ASKED, "id": entry, "how": how, "stateless": stateless})
 
     def unsure(self, entry: str, error: GkewsError) -> None:
@@ -189,7 +199,7 @@ def _take_in(found: dict[str, PauseEntry], record: Record) -> None:
         elif entry is None or entry.closed is not None:
             return
         elif event == ASKED:
-            entry.asked = True
+            entry.asked, entry.how = True, str(record.get("how"))
             entry.stateless = entry.stateless or bool(record.get("stateless"))
         elif event == UNSURE:
             entry.unsure = {key: str(record[key]) for key in ("reason", "message", "hint")}

@@ -167,7 +167,7 @@ async def pause(ctx: Context, on: Subject, run: Run, request: PauseRequest) -> N
             # the record without it is good as well: another server resumes from the checkpoint
             ctx.log.warning("The snapshot of kernel %s is not in its record: %s", entry.id, error)
     entry.snapshot = run.result.snapshot = snapshot
-    entry.in_cell = False
+    entry.in_cell = entry.earlier = False
     run.result.released = {"ram": stopped.ram, "vram": stopped.vram}
     entry.checkpoint = summary["id"]
     entry.paused_before = True

@@ -35,6 +35,7 @@ class PausedRecord:
     snapshot: str | None = None  # of an engine, beside the checkpoint
     engine: str | None = None  # that can freeze its process, if one can
     in_cell: bool = False  # paused in the middle of a cell: `checkpoint` is of an earlier state
+    earlier: bool = False  # `checkpoint` was not written for the pause, but some time before
     auto_resume: bool = True
     kernel_info: dict[str, Any] | None = None
     released: dict[str, int] = field(default_factory=dict)  # {"ram", "vram"} in bytes

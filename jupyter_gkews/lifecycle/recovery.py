@@ -37,6 +37,8 @@ class Found:
     checkpoint: str | None
     state: str
     why: str = ""
+    taken: str | None = None
+    """When the checkpoint was written, if that was before the pause; ISO 8601."""
 
 
 @dataclass
@@ -77,6 +79,12 @@ class Recovery:
         for state, words in _WORDS.items():
             if count[state]:
                 said.append(f"{_kernels(count[state])} {words}")
+        earlier = [one.taken for one in self.kernels if one.taken and one.state != "lost"]
+        if earlier:
+            said.append(
+                "The pause was asked for elsewhere: checkpoints are of before it, the oldest of "
+                f"{min(earlier)[:16].replace('T', ' ')} UTC, and what came later is not in them."
+            )
         return " ".join(said)
 
 
@@ -145,7 +153,7 @@ class Recoveries:
             except GkewsError as error:
                 state, why_not = "lost", error.message
             found.kernels.append(
-                Found(kernel.kernel, kernel.path, kernel.checkpoint, state, why_not)
+                Found(kernel.kernel, kernel.path, kernel.checkpoint, state, why_not, kernel.taken)
             )
         self.last = found
         return records
@@ -197,6 +205,7 @@ class Recoveries:
             checkpoint=kernel.checkpoint,
             since=entry.opened,
             notebook=kernel.notebook,
+            earlier=kernel.taken is not None,
             kernel_info=_kernel_info(manifest.environment),
         )
 

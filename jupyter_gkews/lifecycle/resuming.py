@@ -94,7 +94,12 @@ async def load(
             f"This is the state of {await snapshotting.created_at(ctx, checkpoint)}: what ran "
             "later, and the cell that was running at the pause, are not in it."
         )
-    entry.in_cell = False
+    elif entry.earlier and run.operation.kind == "resume":
+        result.note = (
+            f"This is the state of {await snapshotting.created_at(ctx, checkpoint)}, some time "
+            "before the pause, which was asked for elsewhere: what ran later is not in it."
+        )
+    entry.in_cell = entry.earlier = False
     await drop_snapshot(ctx, on)
     entry.enter("running")
     # only now, that the kernel runs again, is the record of the pause not needed any more

@@ -125,7 +125,7 @@ class Roster:
         entry = on.entry
         entry.checkpoint, entry.since = record.checkpoint, record.since
         entry.notebook, entry.snapshot = record.notebook, record.snapshot
-        entry.in_cell = record.in_cell
+        entry.in_cell, entry.earlier = record.in_cell, record.earlier
         entry.paused_before = True
         self.tell(entry)
 
@@ -183,6 +183,7 @@ class Roster:
             )
         self._ctx.records.remove(entry.id)
         snapshot, entry.snapshot, entry.in_cell = entry.snapshot, None, False
+        entry.earlier = False
         engine = self._ctx.engines.get(entry.engine or "")
         if snapshot is not None and engine is not None:  # of a life that has ended
             self._background(asyncio.to_thread(engine.delete, snapshot))
@@ -201,8 +202,9 @@ class Roster:
         """A process was started; unless by a resume, it is empty."""
         process = self._ctx.kernels.process(entry.id)
         if process is not None and process.phase in ("resuming", "paused"):
+            entry.left_behind = None
             return
-        entry.survives = None
+        entry.survives, entry.left_behind = None, entry.checkpoint
         if entry.paused_before:
             entry.provenance = "fresh"
         if entry.run is None:

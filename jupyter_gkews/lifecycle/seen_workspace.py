@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Seconds after which a cluster that did not answer is looked for again, when somebody asks.
 AGAIN_S = 10.0
+#: What a workspace is while its memory goes, or is gone.
+PAUSES = ("pausing", "paused")
 
 
 class SeenWorkspace:
@@ -59,6 +61,11 @@ class SeenWorkspace:
     def pauses(self) -> WorkspacePauses:
         """Those in the journal."""
         return WorkspacePauses(self._ctx.store.root)
+
+    @property
+    def _server(self) -> dict[str, str]:
+        """This one, as the journal has it."""
+        return {"root": str(self._ctx.kernels.root), "base_url": self._ctx.base_url}
 
     # -- what is known ---------------------------------------------------------------------
 
@@ -101,6 +108,7 @@ class SeenWorkspace:
             await self._judge_again()
             await asyncio.to_thread(_import_pausing)
             self._trouble = None
+            self._notice(self.engine.seen() or {})
         except GkewsError as error:
             self._trouble = error
         except Exception as error:
@@ -120,13 +128,34 @@ class SeenWorkspace:
         """From the engine, at every change of what it follows."""
         if not self._looked_at:
             return
-        before, self._state_before = self._state_before, str(state["state"])
+        before = self._state_before
+        self._notice(state)
         run = self._run
         if run is not None and self._is_judged(run):
             self._follow(run.operation, state)
         if state["state"] == "running" and before not in (None, "running"):
             self._keep(self._refresh())  # another pod, perhaps: it is judged anew
         self.tell()
+
+    def _notice(self, state: dict[str, Any]) -> None:
+        """A pause that begins, and was not asked for by us, is entered in the journal: after a
+        start without the memory that is all that is known of its kernels."""
+        before, self._state_before = self._state_before, str(state.get("state"))
+        ours = self._run is not None and self._run.operation.phase != "checkpointing"
+        if self._state_before in PAUSES and before not in PAUSES and not ours:
+            self._keep(self._enter_elsewhere(bool(state.get("stateless"))))
+
+    async def _enter_elsewhere(self, stateless: bool) -> None:
+        from . import elsewhere
+
+        if (outlook := self._outlook) is None:
+            return
+        try:
+            await elsewhere.enter(
+                self._ctx, self._roster, self.pauses, outlook, self._server, stateless=stateless
+            )
+        except GkewsError as error:
+            self._ctx.log.warning("The journal does not have the pause: %s", error)
 
     @staticmethod
     def _follow(operation: Operation, state: dict[str, Any]) -> None:
@@ -139,20 +168,25 @@ class SeenWorkspace:
     async def _refresh(self) -> None:
         try:
             await self._judge_again()
-            if self._run is None and self._outlook is not None:
-                await asyncio.to_thread(self._close_called_off, self._outlook.pod_uid)
+            if self._run is None:
+                await self._close_called_off()
         except GkewsError as error:
             self._ctx.log.info("The workspace could not be judged: %s", error)
             return
         self.tell()
 
-    def _close_called_off(self, pod_uid: str) -> None:
-        """A pause that went out of sight, and is over: its pod runs on."""
-        pauses = self.pauses
-        for entry in pauses.open_entries():
-            if pauses.is_mine(entry) and pod_uid and entry.pod["uid"] == pod_uid:
-                message = "It was called off: the workspace runs on in the same pod."
-                pauses.close(entry.id, "cancelled", reason="cancelled", message=message)
+    async def _close_called_off(self) -> None:
+        """A pause that went out of sight, or that others had asked for, is over: its pod runs."""
+        pod_uid = self._outlook.pod_uid if self._outlook is not None else ""
+
+        def close() -> None:
+            pauses = self.pauses
+            for entry in pauses.open_entries():
+                if pauses.is_mine(entry) and pod_uid and entry.pod["uid"] == pod_uid:
+                    message = "It was called off: the workspace runs on in the same pod."
+                    pauses.close(entry.id, "cancelled", reason="cancelled", message=message)
+
+        await asyncio.to_thread(close)
 
     async def describe_anew(self) -> dict[str, Any]:
         """As `describe`, looked at and judged now. Raises GkewsError where that fails."""

@@ -56,6 +56,7 @@ class KernelEntry:
     checkpoint: str | None = None
     snapshot: str | None = None  # of a paused kernel, beside the checkpoint
     in_cell: bool = False  # paused in the middle of a cell: `checkpoint` is of an earlier state
+    earlier: bool = False  # paused with a checkpoint that was written some time before
     engine: str | None = None
     last_error: GkewsError | None = None
     run: Run | None = None  # the operation that runs
@@ -63,6 +64,8 @@ class KernelEntry:
     last_operation: Operation | None = None
     after_cell: set[asyncio.Future[None]] = field(default_factory=set)
     """What waits for the end of a cell that was frozen."""
+    left_behind: str | None = None
+    """The last checkpoint of the process before an empty one was started: not of this one."""
     paused_before: bool = False
     notebook: str | None = None  # as in the record of a paused kernel, absolute
     survives: dict[str, Any] | None = None  # the last table, with "as_of"
@@ -102,6 +105,8 @@ class KernelEntry:
             return "Paused in the middle of a cell: the process is frozen on disk, its memory free."
         if self.state == "paused" and self.snapshot:
             return "Paused: the process is frozen on disk and its memory is free."
+        if self.state == "paused" and self.earlier:
+            return "Paused: its memory is gone; the checkpoint is of some time before the pause."
         if self.state == "paused":
             return "Paused: the process is stopped and its memory is free; the checkpoint is kept."
         if self.provenance == "fresh":

@@ -63,9 +63,8 @@ class Workspace(SeenWorkspace):
         error: GkewsError | None = None
         try:
             engine = await self._looked()
-            server = {"root": str(self._ctx.kernels.root), "base_url": self._ctx.base_url}
             work = WorkspacePausing(
-                self._ctx, engine, self.pauses, self._roster, self._start, server
+                self._ctx, engine, self.pauses, self._roster, self._start, self._server
             )
             outlook = self._outlook = await work.judge(request)
             operation: Any = run.operation
@@ -136,6 +135,7 @@ class Workspace(SeenWorkspace):
             error = None
             try:
                 run.result.note = await engine.abort()
+                await self._close_called_off()
             except (Exception, asyncio.CancelledError) as raised:
                 error = self._typed(raised)
             self._end(run, judged, error)

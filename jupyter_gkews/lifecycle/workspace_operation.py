@@ -49,8 +49,8 @@ class KernelRow:
             "why_not": self.why_not.to_json() if self.why_not else None,
         }
 
-    def journalled(self) -> JournalledKernel:
-        """As the journal has it."""
+    def journalled(self, taken: str | None = None) -> JournalledKernel:
+        """As the journal has it. `taken`: when its checkpoint was written, if before this pause."""
         return JournalledKernel(
             kernel=self.kernel,
             kernel_name=self.kernel_name,
@@ -59,6 +59,7 @@ class KernelRow:
             state="paused" if self.state == "paused" else "running",
             checkpoint=self.checkpoint,
             why_not=self.why_not.to_json() if self.why_not else None,
+            taken=taken,
         )
 
 

@@ -5,6 +5,7 @@ import React from 'react';
 
 import { GkewsApi } from '../src/api';
 import { addCommands } from '../src/commands';
+import { localTime } from '../src/format';
 import { GkewsModel } from '../src/model';
 import { Settings } from '../src/settings';
 import { CommandIDs } from '../src/tokens';
@@ -141,6 +142,20 @@ describe('the notebooks of a pause whose memory did not come back', () => {
     expect(recoveryHint(rows(), trans)).toMatch(
       /^2 notebooks wait with their checkpoints.*1 did not come back\.$/
     );
+  });
+
+  it('say so where the checkpoint is of before a pause that others had asked for', async () => {
+    const taken = '2026-11-30T14:02:00.000Z';
+    const found = waiting('k-1', 'k-2');
+    found.kernels[0].taken = taken;
+    serves([waits('k-1'), waits('k-2')], found);
+    await model.refresh();
+    const [first, second] = rows();
+    expect(first.said).toBe(
+      `Its checkpoint is of ${localTime(taken)}, before the pause: what came later is not in it. ` +
+        second.said
+    );
+    expect(second.said).toBe('41 kept, 2 lost (gen) · 6.00 GB');
   });
 
   it('say what came of each: loaded, failed, or ended since', async () => {

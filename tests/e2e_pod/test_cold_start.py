@@ -89,6 +89,29 @@ def test_after_an_expired_snapshot_kernels_wait_with_their_checkpoints_and_a_cel
     assert user.kernel_of("one.ipynb").run(STILL).startswith("[1, 2] True ")
 
 
+def test_after_a_pause_by_the_dashboard_kernels_wait_with_what_they_wrote_before_it(
+    stand_in: StandIn, user: Visitor, laptop: Laptop
+) -> None:
+    kernel, bare = notebook(user, "work.ipynb"), notebook(user, "bare.ipynb")
+    kernel.do("checkpoint")
+    kernel.run("rows.append(3)")
+    wait_until(  # a page that is open has asked
+        lambda: user.get("gkews/status")["workspace"]["state"] == "running", "it is followed"
+    )
+    assert user.set_paused(True).status_code == 200
+    user.wait_for("Paused")
+    stand_in.gke.expire(laptop.status()["snapshot"]["name"])
+    assert user.set_paused(False).status_code == 200
+    told = recovery(user)
+    (checkpoint,) = user.get("gkews/checkpoints")["checkpoints"]
+    assert {(each["path"], each["state"], each["taken"]) for each in told["kernels"]} == {
+        ("work.ipynb", "waiting", checkpoint["created"]), ("bare.ipynb", "lost", None),
+    }  # fmt: skip
+    assert "what came later is not in them" in told["message"]
+    assert bare.id not in [each["id"] for each in user.get("api/kernels")]
+    goes_on_from_its_checkpoint(user, kernel)
+
+
 @pytest.mark.parametrize("stand_in", [AUTOMATIC], indirect=True, ids=["automatic"])
 def test_with_another_image_kernels_are_recovered_at_the_start_if_that_is_wanted(
     stand_in: StandIn, user: Visitor, laptop: Laptop

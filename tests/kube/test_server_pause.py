@@ -178,6 +178,7 @@ def test_a_pause_that_others_began_is_called_off_from_here(
 ) -> None:
     platform.gke.outcome = "hang"
     server = start()
+    server.notebook("a.ipynb").ready()
     server.looked()
     platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": True}})
     wait_until(lambda: server.workspace["state"] == "pausing", "the server sees it")
@@ -186,7 +187,89 @@ def test_a_pause_that_others_began_is_called_off_from_here(
     done = server.operation(called["id"])
     assert (done["kind"], done["error"]) == ("resume", None)
     assert "nothing was lost" in done["result"]["note"]
-    assert not server.journal()
+    (entry,) = WorkspacePauses(server.store).entries()
+    assert entry.closed is not None
+    assert (entry.how, entry.closed["outcome"]) == ("elsewhere", "cancelled")
+
+
+@pytest.mark.soak
+def test_a_pause_that_others_began_is_in_the_journal_with_the_last_checkpoints(
+    start: Start, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    server = start()
+    kept, bare = server.notebook("kept.ipynb").ready(), server.notebook("bare.ipynb").ready()
+    again = server.notebook("again.ipynb").ready()
+    kept.run("a = 1")
+    for kernel in (kept, again):
+        kernel.do("checkpoint")
+    checkpoint = kept.status["checkpoint"]
+    server.post(f"api/kernels/{again.id}/restart", status=200)
+    again.ready()
+    server.looked()
+    platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": True}})
+    (entry,) = wait_until(WorkspacePauses(server.store).open_entries, "the journal has it")
+    wait_until(lambda: "pause_asked" in server.events_of_the_journal(), "and that it was asked")
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert (entry.how, entry.asked, entry.stateless) == ("elsewhere", True, False)
+    assert "was asked for elsewhere" in entry.sentence()
+    rows = {row.path: row for row in entry.kernels}
+    assert (rows["kept.ipynb"].checkpoint, rows["kept.ipynb"].why_not) == (checkpoint, None)
+    (summary,) = [one for one in server.get("gkews/checkpoints")["checkpoints"]
+                  if one["id"] == checkpoint]  # fmt: skip
+    assert rows["kept.ipynb"].taken == summary["created"]
+    for path, why in (("bare.ipynb", "had no checkpoint"), ("again.ipynb", "was restarted")):
+        assert rows[path].checkpoint is None
+        assert why in (rows[path].why_not or {})["message"]
+    assert bare.run("print(1)") == "1\n"  # it is held by nobody
+    # the memory does not come back: another server of the same workspace finds it
+    server.stop(signal.SIGKILL)
+    later = server.start()
+    recovery = later.get("gkews/status")["recovery"]
+    assert {(one["path"], one["state"], one["taken"]) for one in recovery["kernels"]} == {
+        ("kept.ipynb", "waiting", summary["created"]),
+        ("bare.ipynb", "lost", None),
+        ("again.ipynb", "lost", None),
+    }
+    assert "what came later is not in them" in recovery["message"]
+    later.looked()
+    (entry,) = WorkspacePauses(server.store).entries()  # which still runs, and is no other one
+    waits = later.kernel_of("kept.ipynb")
+    assert waits.id == kept.id
+    assert "some time before the pause" in waits.status["message"]
+    assert waits.do("resume")["result"]["note"].startswith("This is the state of ")
+    assert waits.run("print(a)") == "1\n"
+    assert waits.status["message"] == "Running, recovered from its checkpoint."
+
+
+@pytest.mark.soak
+def test_a_stateless_pause_that_others_began_is_in_the_journal_before_the_server_is_stopped(
+    start: Start, platform: Platform
+) -> None:
+    annotations = {"metadata": {"annotations": {ENABLED: "false"}}}
+    platform.admin.merge(platform.workspaces, "ws", annotations)
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    kernel.do("checkpoint")
+    checkpoint = kernel.status["checkpoint"]
+    server.looked()
+    platform.admin.merge(platform.workspaces, "ws", {"spec": {"paused": True}})
+    wait_until(lambda: "pause_asked" in server.events_of_the_journal(), "the journal has it")
+    server.stop()
+    (entry,) = WorkspacePauses(server.store).open_entries()
+    assert entry.stateless
+    assert [row.checkpoint for row in entry.kernels] == [checkpoint]
+
+
+@pytest.mark.soak
+def test_our_own_pause_is_entered_once_also_where_the_cluster_is_seen_to_pause(
+    start: Start, platform: Platform
+) -> None:
+    server = start()
+    server.notebook("a.ipynb").ready()
+    assert server.paused()["error"] is None
+    wait_until(lambda: server.workspace["state"] == "paused", "it is seen")
+    assert server.events_of_the_journal() == ["pause_opened", "pause_asked"]
 
 
 def test_a_stateless_pause_is_told_before_and_done_only_when_accepted(
@@ -381,9 +464,11 @@ def test_somebody_elses_pause_and_resume_in_between_is_not_paused_again(
     assert done["error"]["reason"] == "cancelled"
     assert "somebody else" in done["error"]["message"]
     assert server.patches() == []
-    (entry,) = WorkspacePauses(server.store).entries()
-    assert entry.closed is not None
-    assert entry.closed["outcome"] == "not_asked"
+    ours, theirs = WorkspacePauses(server.store).entries()
+    assert ours.closed is not None
+    assert ours.closed["outcome"] == "not_asked"
+    assert theirs.closed is not None
+    assert (theirs.how, theirs.closed["outcome"]) == ("elsewhere", "superseded")
 
 
 @pytest.mark.soak

@@ -6,7 +6,7 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { size } from '../format';
+import { localTime, size } from '../format';
 import { lostIcon, pauseIcon, warningIcon, workingIcon } from '../icons';
 import type { IGkewsModel } from '../tokens';
 import type { ILabel } from '../wording';
@@ -49,7 +49,7 @@ export function recoveryRows(
 }
 
 function stateOf(
-  { kernel: id, checkpoint, state, why }: RecoveredKernel,
+  { kernel: id, checkpoint, state, why, taken }: RecoveredKernel,
   model: IGkewsModel,
   trans: TranslationBundle
 ): Pick<RecoveryRow, 'state' | 'said'> {
@@ -81,7 +81,14 @@ function stateOf(
   if (state === 'failed') {
     return { state, said: why };
   }
-  return { state, said: keptText(checkpoint, model, trans) };
+  const kept = keptText(checkpoint, model, trans);
+  const before = taken
+    ? trans.__(
+        'Its checkpoint is of %1, before the pause: what came later is not in it.',
+        localTime(taken)
+      )
+    : '';
+  return { state, said: [before, kept].filter(Boolean).join(' ') };
 }
 
 /** What its checkpoint has kept and lost, and its size; empty while that is not known. */

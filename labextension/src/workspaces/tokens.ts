@@ -87,6 +87,8 @@ export type RecoveredKernel = {
   /** `lost`: it is not listed, `why` says why not. */
   state: 'waiting' | 'recovering' | 'recovered' | 'failed' | 'lost';
   why: string;
+  /** When the checkpoint was written, if that was before the pause, which others had asked for. */
+  taken?: string | null;
 };
 
 /** After a start without the memory of a pause: what became of the kernels. */
