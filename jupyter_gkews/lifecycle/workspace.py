@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class Workspace(SeenWorkspace):
     """One a server."""
 
+    _woke: asyncio.Event | None = None
+    """Of the last pause that we have begun: set in its next life."""
+
     # -- operations ------------------------------------------------------------------------
 
     async def pause(self, request: WorkspacePauseRequest) -> Operation:
@@ -53,18 +56,20 @@ class Workspace(SeenWorkspace):
         operation = WorkspaceOperation("pause", "", "checkpointing")
         self._run = Run(operation, lambda _: self.tell())
         self._judged = asyncio.get_running_loop().create_future()
-        self._run.task = self._keep(self._drive(self._run, self._judged, request))
+        woke = self._woke = asyncio.Event()
+        self._run.task = self._keep(self._drive(self._run, self._judged, request, woke))
 
     async def _drive(
-        self, run: Run, judged: asyncio.Future[None], request: WorkspacePauseRequest
-    ) -> None:
+        self, run: Run, judged: asyncio.Future[None], request: WorkspacePauseRequest,
+        woke: asyncio.Event,
+    ) -> None:  # fmt: skip
         from .workspace_pausing import WorkspacePausing
 
         error: GkewsError | None = None
         try:
             engine = await self._looked()
             work = WorkspacePausing(
-                self._ctx, engine, self.pauses, self._roster, self._start, self._server
+                self._ctx, engine, self.pauses, self._roster, self._start, self._server, woke
             )
             outlook = self._outlook = await work.judge(request)
             operation: Any = run.operation
@@ -144,6 +149,12 @@ class Workspace(SeenWorkspace):
         return operation
 
     # -- lives of the server ---------------------------------------------------------------
+
+    async def woke_up(self) -> None:
+        """This process was restored in another pod: cells may run, and everything is looked at."""
+        if self._woke is not None:
+            self._woke.set()
+        await super().woke_up()
 
     async def restored(self, wake_up: WakeUp) -> None:
         """Enter in the journal what became of the pause that this very process had begun, and tell

@@ -38,6 +38,8 @@ class WorkspacePausing:
     start: StartsHeld
     server: dict[str, str]
     """As the journal has it: {"root", "base_url"}."""
+    woke: asyncio.Event
+    """This very process was restored, whatever the cluster says by then."""
 
     async def judge(self, request: WorkspacePauseRequest) -> Outlook:
         """What it would meet. Raises GkewsError if it is not to be begun at all."""
@@ -63,6 +65,7 @@ class WorkspacePausing:
         operation.rows = rows_of(self.ctx, self.roster)
         working = [row.kernel for row in operation.rows if row.state != "paused"]
         held, begun = Held(working), []  # type: tuple[Held, list[Run]]
+        letting_go = asyncio.ensure_future(self._let_go_when_back(held))
         try:
             await self._save_kernels(run, operation, request, held, begun)
             run.check()
@@ -72,6 +75,7 @@ class WorkspacePausing:
             entry = await self._enter(operation, outlook, stateless=outlook.loses is not None)
             state = await self._ask_and_follow(run, request, outlook, entry)
         finally:
+            letting_go.cancel()
             held.until.set()
             await _ended(begun)
         if state["state"] != "paused":  # we are in the next life: it was this very process
@@ -79,6 +83,12 @@ class WorkspacePausing:
             await self._close(entry, "restored", message=str(state["message"]))
         if without is not None:
             run.result.note = without.message
+
+    async def _let_go_when_back(self, held: Held) -> None:
+        """A process that knows that it was restored lets cells run: that the cluster says so, too,
+        takes new connections, and seconds."""
+        await self.woke.wait()
+        held.until.set()
 
     async def _save_kernels(
         self, run: Run, operation: WorkspaceOperation, request: WorkspacePauseRequest, held: Held,

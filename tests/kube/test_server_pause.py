@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,31 @@ def test_what_was_frozen_is_what_the_checkpoint_has(start: Start, platform: Plat
     platform.poke()
     assert server.operation(begun["id"])["error"] is None
     assert kernel.answer(late).text == "ran\n"
+
+
+@pytest.mark.soak
+def test_cells_run_when_the_process_knows_that_it_was_restored_before_the_cluster_says_so(
+    start: Start, platform: Platform
+) -> None:
+    platform.gke.outcome = "hang"
+    server = start()
+    kernel = server.notebook("a.ipynb").ready()
+    begun = server.pause()
+    wait_until(lambda: platform.get()["metadata"]["annotations"].get(STATE), "it is taken")
+    wait_until(lambda: "held" in kernel.status["message"], "it is held")
+    # the two signs of a restore: the token is another pod's, and the clock has jumped
+    spec = {"serviceAccountName": "default", "containers": [{"name": "main", "image": "i"}]}
+    pods = "api/v1/namespaces/default/pods"
+    other = platform.admin.create(pods, {"metadata": {"name": "next"}, "spec": spec})
+    (server.account / "token").write_text(platform.admin.account("default", "default", other))
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(4.0)
+    server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: server.get("gkews/status")["woke"], "the server knows it")
+    # the connections of before were closed
+    assert server.kernel_of("a.ipynb").run("print('ran')") == "ran\n"
+    assert platform.get()["metadata"]["annotations"].get(STATE) == "Checkpointing"
+    assert server.get(f"gkews/operations/{begun['id']}")["finished"] is None
 
 
 def test_a_snapshot_that_fails_is_called_off_and_leaves_the_kernels_intact(
