@@ -27,6 +27,9 @@ with contextlib.suppress(ImportError):
 #: mapped one behind the other; small enough that one changed number costs little to write.
 CHUNK = 16 << 20
 
+#: Bytes that go through both hashes at a time: what a core's own cache holds.
+STEP = 1 << 20
+
 #: The hash that names chunks written by this process.
 ALGORITHM = "blake3" if _blake3 is not None else "blake2b"
 
@@ -93,9 +96,37 @@ def quick_of(data: Any, *, zeros: int = 0) -> str | None:
     return str(digest.hexdigest())
 
 
-def quick_hasher() -> Any:
-    """The hash object of `quick_of`, for data that comes in pieces; None without xxhash."""
-    return _xxhash.xxh3_128() if _xxhash is not None else None
+class Hashing:
+    """The name and the quick hash of one chunk, of data that comes in pieces (`update`)."""
+
+    def __init__(self) -> None:
+        self._digest = hasher()
+        self._quick = _xxhash.xxh3_128() if _xxhash is not None else None
+        self._nbytes = 0
+
+    def update(self, piece: Any) -> None:
+        """The next bytes, any buffer; best of STEP bytes."""
+        # In this order: the quick hash reads memory as fast as it comes, and BLAKE3, which jumps
+        # about in what it is given, finds the piece in the core's cache. A quarter is saved so.
+        if self._quick is not None:
+            self._quick.update(piece)
+        self._digest.update(piece)
+        self._nbytes += len(piece)
+
+    def chunk(self) -> Chunk:
+        """What all of it is as a chunk."""
+        name = f"{ALGORITHM}-{self._digest.hexdigest()}"
+        quick = str(self._quick.hexdigest()) if self._quick is not None else None
+        return Chunk(name, self._nbytes, quick)
+
+
+def chunk_of(data: Any) -> Chunk:
+    """What `data` (any buffer) is as a chunk."""
+    hashing = Hashing()
+    view = memoryview(data).cast("B")
+    for at in range(0, len(view), STEP):
+        hashing.update(view[at : at + STEP])
+    return hashing.chunk()
 
 
 def matches(data: Any, chunk: Chunk, *, full: bool, zeros: int = 0) -> bool:

@@ -15,15 +15,13 @@ from typing import Any
 from . import casts, chunks
 from .buffers import Extent
 from .candidates import Candidate, Candidates, in_file, read
-from .chunks import CHUNK, Chunk
+from .chunks import CHUNK, STEP, Chunk
 from .known import KNOWN
 from .matched import Matches, matched
 from .own_memory import equal, untouched
 from .references import read_into
 from .workers import Workers
 
-#: Bytes hashed and compared at a time: what a core's cache holds.
-_STEP = 1 << 20
 #: Seconds that a stop waits for the threads.
 _STOP_S = 0.5
 
@@ -104,7 +102,7 @@ class Matching:
         self._work.extendleft(reversed(parts))
 
     def _run(self) -> None:
-        buffers = bytearray(_STEP)
+        buffers = bytearray(STEP)
         while not self._stop.is_set():
             try:
                 candidate, offset, nbytes = self._work.popleft()
@@ -163,22 +161,18 @@ class Matching:
         known = KNOWN.get(address, len(view)) if address else None
         if known is not None and (known.quick is None or chunks.quick_of(view) != known.quick):
             known = None
-        digest, quick = chunks.hasher(), chunks.quick_hasher()
-        for at in range(0, len(view), _STEP):
+        hashing = chunks.Hashing()
+        for at in range(0, len(view), STEP):
             if self._stop.is_set():
                 return None
-            part = view[at : at + _STEP]
+            part = view[at : at + STEP]
             if same is not None and not same(at, part):
                 return None
             if known is None:
-                # the second hash finds the bytes in the core's cache
-                digest.update(part)
-                if quick is not None:
-                    quick.update(part)
+                hashing.update(part)
         if known is not None:
             return known
-        name = f"{chunks.ALGORITHM}-{digest.hexdigest()}"
-        chunk = Chunk(name, len(view), quick.hexdigest() if quick is not None else None)
+        chunk = hashing.chunk()
         if address:
             KNOWN.remember(address, chunk)
         return chunk
@@ -193,6 +187,6 @@ class Matching:
                 return False
         if not equal(view, memoryview(casts.cast(raw, *candidate.cast)).cast("B")):
             return False
-        candidate.pieces[offset] = Chunk(chunks.name_of(raw), len(raw), chunks.quick_of(raw))
-        candidate.results[offset] = Chunk(chunks.name_of(view), len(view), chunks.quick_of(view))
+        candidate.pieces[offset] = chunks.chunk_of(raw)
+        candidate.results[offset] = chunks.chunk_of(view)
         return True

@@ -226,7 +226,7 @@ class ChunkWriter:
         """The first bytes of `still` (page-aligned, and nobody else's) as a chunk, written if it is
         new. `address`: where they came from; 0 if that tells nothing."""
         data = memoryview(still)[:nbytes]
-        chunk = Chunk(chunks.name_of(data), nbytes, quick_of(data))
+        chunk = chunks.chunk_of(data)
         with self._lock:
             mine = chunk.name not in self._claimed
             self._claimed.add(chunk.name)
