@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import GkewsError
+from .checkpoint.early_hashes import EarlyHashes
 from .protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, checkpointed_file, write_json
 
 if TYPE_CHECKING:
@@ -111,6 +112,13 @@ class Saves:
         if not self._session.launch.background:
             why = "GkewsApp.checkpoint_in_background is off"
             return self.take(wanted, f"The kernel waited for it because {why}.")
+        with EarlyHashes() as early:
+            if self._session.launch.reference_files:
+                early.begin(Path(self._session.launch.store))
+            return self._begin(wanted, early)
+
+    def _begin(self, wanted: Wanted, early: EarlyHashes) -> Captured | dict[str, Any]:
+        # Only now: the first time, these imports take as long as many hashes do.
         from .checkpoint.background import BackgroundSave, NotInBackgroundError
         from .checkpoint.preparing import Subject
 
@@ -121,10 +129,12 @@ class Saves:
             progress=partial(self._session.tell_progress, wanted.operation),
             cancelled=self._session.is_cancelled(wanted.operation),
             **self._settings(wanted),
+            early=early,
         )
         try:
             saving.capture()
         except NotInBackgroundError as why_not:
+            early.end()
             return self.take(wanted, f"The kernel waited for it because {why_not}.")
         try:
             return self._go_on(saving, wanted, started)

@@ -18,6 +18,7 @@ from .buffers import Layout
 from .collect import variables
 from .commit import Staging
 from .compression import check_way
+from .early_hashes import EarlyHashes
 from .forked import Image, ImageLostError
 from .import_order import likely_modules
 from .judging import judge
@@ -62,8 +63,10 @@ class BackgroundSave:
         reference_files: bool = True,
         compress: str = "none",
         in_place: bool = False,
+        early: EarlyHashes | None = None,
     ) -> None:
-        """Parameters as those of `save`; `progress` and `cancelled` are called on both threads."""
+        """Parameters as those of `save`; `progress` and `cancelled` are called on both threads.
+        `early`: hashes that are being made, which end with the capture."""
         self._subject: Subject | None = subject
         self._store = store
         self._progress = progress or (lambda step, done, total: None)
@@ -72,6 +75,7 @@ class BackgroundSave:
         self._compress = check_way(compress)
         self._reference_files, self._in_place = reference_files, in_place
         self._staging = Staging(store, subject.checkpoint)
+        self._early = early
         self._open = contextlib.ExitStack()
         self._key = b""
         self._image: Image | None = None
@@ -131,6 +135,8 @@ class BackgroundSave:
             self._manifest = prepared.manifest
             work = partial(self._in_the_image, prepared, subject.user_ns)
             self._progress("writing", 0, 0)
+            if self._early is not None:  # all cores are the image's now, which knows what it found
+                self._early.end()
             try:
                 with no_pool_in_use():
                     self._image = Image(work, shared)
@@ -242,6 +248,8 @@ class BackgroundSave:
     def give_up(self) -> None:
         """End the image, and remove what was written; nothing after a commit."""
         self._proof.close()
+        if self._early is not None:
+            self._early.end()
         if self._image is not None:
             self._image.end()
         self._staging.remove()

@@ -259,10 +259,25 @@ def fsync_file(path: Path) -> None:
         os.close(fd)
 
 
+def where_installed() -> list[str]:
+    """The folders on sys.path from which both hashes come; empty without one of them."""
+    found = []
+    for module in (_blake3, _xxhash):
+        file = getattr(module, "__file__", None)
+        if not file:
+            return []
+        found.append(os.path.dirname(os.path.dirname(os.path.abspath(file))))
+    return list(dict.fromkeys(found))
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
 def threads() -> int:
     """How many threads hash and write: one a core, a few more than cores hide the disk."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cores = os.cpu_count() or 1
-    return max(2, min(8, cores + 1))
+    return max(2, min(8, cores() + 1))
