@@ -219,3 +219,38 @@ async def test_where_it_is_switched_off_the_kernel_waits_and_says_why(open_noteb
     assert "It was blocked for" in ran.text
     ran = await page.result("%checkpoint --wait")
     assert "blocked" not in ran.text and ran.text.startswith("Checkpoint (")
+
+
+#: In the kernel: hashes of the file are made early, however small it is; all of them, in time.
+EARLY = """
+import mmap as _mmap, numpy as _np
+from jupyter_gkews.kernel.checkpoint import chunks as _chunks, early_hashes as _early
+from jupyter_gkews.kernel.checkpoint import known as _known, safetensors_files as _files
+from safetensors.numpy import save_file as _save_file
+_early.LEAST, _chunks.cores, _files.NOT_DURABLE = 1, lambda: 2, ()
+_save_file({{"w": _np.arange(1_000_000)}}, {path!r})
+_files.note({path!r})
+def _mapped():
+    with open({path!r}, "rb") as file:
+        memory = _mmap.mmap(file.fileno(), 0, access=_mmap.ACCESS_COPY)
+    return _np.frombuffer(memory, "i8", 1_000_000, len(memory) - 8_000_000)
+w = _mapped()
+_known_early = []
+def _end(self, _real=_early.EarlyHashes.end):
+    if self._process is not None:
+        self._process.wait(60)
+    _real(self)
+    _known_early.append(_known.KNOWN.get(w.ctypes.data, w.nbytes) is not None)
+_early.EarlyHashes.end = _end
+"""
+
+
+async def test_weights_in_a_file_are_hashed_before_the_state_is_captured(open_notebook, tmp_path):
+    notebook = await open_notebook()
+    page = await notebook.browser()
+    await page.result(EARLY.format(path=str(tmp_path / "model.safetensors")))
+    _, task, _ = await captured(notebook)
+    summary = await asyncio.wait_for(task, 60)
+    assert summary["bytes"]["referenced"] == 8_000_000
+    assert (await page.result("_known_early[0]")).text == "True"
+    assert (await page.result("_early.PIDS")).text == "set()"
