@@ -196,14 +196,17 @@ class Saves:
             outcome.setdefault("note", str(error))
         if wanted.by_cell and outcome["status"] == "ok":
             self._tell(parent, {"event": EVENT_CHECKPOINTED, "checkpoint": outcome["checkpoint"]})
-        if wanted.on_end is not None:
-            wanted.on_end(outcome)
+        try:
+            if wanted.on_end is not None:
+                wanted.on_end(outcome)
+        finally:
+            saving.give_up()  # only now: its image takes a while to be gone
 
     def _finished(self, saving: Any, wanted: Wanted, captured: Captured) -> dict[str, Any]:
         from .checkpoint.background import SaveAgainError
 
         try:
-            return self._done(saving.finish(), captured.blocked_s, None)
+            return self._done(saving.finish(wait=False), captured.blocked_s, None)
         except SaveAgainError as failure:
             told = failure
         again = self._again = _OnMainThread(lambda: self._take_again(wanted, captured, told))

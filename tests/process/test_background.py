@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import uuid
@@ -45,7 +46,12 @@ def images(notebook: Notebook) -> list[psutil.Process]:
     """The images of the kernel that are at work: children that are no program of their own."""
     kernel = psutil.Process(notebook.provisioner.hello.pid)
     command = kernel.cmdline()
-    return [child for child in kernel.children() if child.cmdline() == command]
+    found = []
+    for child in kernel.children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that is ending
+            if child.cmdline() == command:
+                found.append(child)
+    return found
 
 
 async def the_image(notebook: Notebook) -> psutil.Process:
@@ -104,7 +110,7 @@ async def test_cells_run_while_it_is_written_and_it_holds_the_moment_of_the_capt
     gate.touch()
     await until(lambda: "1 lost" in shown(page, cell) or "0 lost" in shown(page, cell))
     assert shown(page, cell).startswith("Checkpoint 'then'")
-    assert not images(notebook)
+    await until(lambda: not images(notebook))
     (found,) = (Path(notebook.app.kernel_manager.gkews_launch.store) / "checkpoints").iterdir()
     await notebook.pause()
     notebook.checkpoint = found.name

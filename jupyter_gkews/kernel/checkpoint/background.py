@@ -178,13 +178,15 @@ class BackgroundSave:
             meanwhile=look,
             reference_files=self._reference_files,
             in_place=self._in_place,
+            still=True,  # this is an image: no thread of the user's runs in it
         )
         return {"stored": stored.to_json(), "seen": self._proof.seen()}
 
     # ---- while the user goes on ----
 
-    def finish(self) -> dict[str, Any]:
-        """Write, prove, commit; returns the summary, as `save` does.
+    def finish(self, *, wait: bool = True) -> dict[str, Any]:
+        """Write, prove, commit; returns the summary, as `save` does. Without `wait` the image may
+        not be gone then, whose memory the system takes a while to take apart: `give_up` later.
 
         Raises SaveAgainError, GkewsError as `save` does; nothing is left in the store then.
         """
@@ -215,8 +217,13 @@ class BackgroundSave:
                 self._lap("committing", began)
                 manifest.proved = self._proof.told()
                 self._staging.commit(manifest, self._key)
-        finally:
+        except BaseException:
             self.give_up()
+            raise
+        if wait:
+            self.give_up()
+        else:
+            self._close()
         return manifest.summary()
 
     def _prove(self, manifest: Manifest, stored: Stored) -> None:
@@ -246,11 +253,15 @@ class BackgroundSave:
         return now
 
     def give_up(self) -> None:
-        """End the image, and remove what was written; nothing after a commit."""
-        self._proof.close()
+        """End the image, and remove what was written; nothing after a commit. May be called
+        again."""
         if self._early is not None:
             self._early.end()
         if self._image is not None:
             self._image.end()
+        self._close()
+
+    def _close(self) -> None:
+        self._proof.close()
         self._staging.remove()
         self._open.close()

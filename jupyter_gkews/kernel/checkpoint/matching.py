@@ -33,10 +33,11 @@ def match(
     progress: Callable[[int], None],
     *,
     copies: bool = True,
+    still: bool = False,
 ) -> Matches:
     """The extents that stand in files. `check` is called often and may raise; no thread is left at
-    work then. `store` and `copies` as in Matching; `progress(bytes_done)`."""
-    matching = Matching(extents, store, copies=copies)
+    work then. `store`, `copies` and `still` as in Matching; `progress(bytes_done)`."""
+    matching = Matching(extents, store, copies=copies, still=still)
     try:
         matching.start()
         while not matching.wait(0.02):
@@ -51,12 +52,16 @@ class Matching:
     """Compares extents of memory with files. `start`, then `wait` / `bytes_done`, `result`.
 
     `store`: its folder; files that are not there as long as it is are left out. `copies`: whether
-    memory counts that is no map of the file, but a copy of what stands there.
+    memory counts that is no map of the file, but a copy of what stands there. `still`: nobody
+    writes to the memory meanwhile.
     """
 
-    def __init__(self, extents: list[Extent], store: Path, *, copies: bool = True) -> None:
+    def __init__(
+        self, extents: list[Extent], store: Path, *, copies: bool = True, still: bool = False
+    ) -> None:
         self._extents = extents
         self._candidates = Candidates(extents, store, copies=copies)
+        self._still = still
         self._found: dict[int, Candidate] = {}
         self._work: deque[tuple[Candidate, int, int]] = deque()  # offset and bytes in memory
         self._lock = threading.Lock()
@@ -137,7 +142,7 @@ class Matching:
         if candidate.mapped and untouched(address, nbytes):
             chunk = self._hashed(data, address, None)
             # only now: a thread of the user's may have written to it meanwhile
-            if chunk is not None and untouched(address, nbytes, read=True):
+            if chunk is not None and (self._still or untouched(address, nbytes)):
                 candidate.pieces[offset] = chunk
                 return True
         with open(candidate.file.real, "rb", buffering=0) as file:

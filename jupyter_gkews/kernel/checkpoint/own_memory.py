@@ -7,6 +7,7 @@ Linux tells most of it; a system that tells nothing is not believed. Changes no 
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import os
 from typing import Any
@@ -44,18 +45,40 @@ _KIND = bytes(
 )
 
 
-def untouched(address: int, nbytes: int, *, read: bool = False) -> bool:
+def untouched(address: int, nbytes: int) -> bool:
     """Whether the process has written to none of these pages of a private map: then their bytes
-    are the file's. With `read` all of them were just read, and must be told to be the file's; a
-    system that tells nothing is not believed."""
+    are the file's. It need not have looked at them. Said only where `told` is."""
+    return told() and 1 not in (_kinds(address, nbytes) or b"\1")
+
+
+def _kinds(address: int, nbytes: int) -> bytes | None:
     page = mmap.PAGESIZE
     first, last = address // page, (address + nbytes - 1) // page
     try:
         with open("/proc/self/pagemap", "rb", buffering=0) as file:
             entries = os.pread(file.fileno(), (last - first + 1) * 8, first * 8)
     except OSError:
-        return False
+        return None
     if len(entries) != (last - first + 1) * 8:
+        return None
+    return entries[7::8].translate(_KIND)
+
+
+@functools.lru_cache(maxsize=1)
+def told() -> bool:
+    """Whether this system tells a page of a private map that was written to from one that was not:
+    tried with a map of this module's own file."""
+    try:
+        with (
+            open(__file__, "rb") as file,
+            mmap.mmap(file.fileno(), 1, access=mmap.ACCESS_COPY) as memory,
+        ):
+            byte = ctypes.c_char.from_buffer(memory)
+            address = ctypes.addressof(byte)
+            before = _kinds(address, 1)
+            byte.value = b"#"
+            after = _kinds(address, 1)
+            del byte
+            return before in (b"\0", b"\2") and after == b"\1"
+    except (OSError, ValueError):
         return False
-    kinds = entries[7::8].translate(_KIND)
-    return 1 not in kinds and not (read and 2 in kinds)

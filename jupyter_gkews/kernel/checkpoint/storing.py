@@ -63,10 +63,11 @@ def store_bytes(
     reference_files: bool = True,
     in_place: bool = False,
     placed: list[Placed] | None = None,
+    still: bool = False,
 ) -> Stored:
     """Write the memory of `buffers`, and return what the manifest needs of it. With
     `reference_files`, what stands in files of weights is compared with them instead. `in_place`
-    and `placed` as in `save`.
+    and `placed` as in `save`. `still`: nobody writes to the memory meanwhile.
 
     `check` is called often and may raise, `meanwhile(layout, done)` once, when the threads are at
     work; `done()` says whether they have ended, and calls `check`. Raises GkewsError: disk_full,
@@ -82,6 +83,7 @@ def store_bytes(
             check,
             lambda done: progress(done, total),
             copies=not in_place,
+            still=still,
         )
     layout = buffers.layout(matches.placed, in_place=in_place)
     writer = ChunkWriter(store, staging.chunks, layout)
