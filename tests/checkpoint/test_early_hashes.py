@@ -19,7 +19,13 @@ import pytest
 from safetensors.numpy import save_file
 
 from jupyter_gkews.errors import GkewsError
-from jupyter_gkews.kernel.checkpoint import chunks, early_hashes, file_hashing, safetensors_files
+from jupyter_gkews.kernel.checkpoint import (
+    chunks,
+    early_hashes,
+    file_hashing,
+    own_memory,
+    safetensors_files,
+)
 from jupyter_gkews.kernel.checkpoint.background import BackgroundSave
 from jupyter_gkews.kernel.checkpoint.early_hashes import EarlyHashes
 from jupyter_gkews.kernel.checkpoint.known import KNOWN
@@ -192,6 +198,54 @@ def test_bytes_that_are_written_meanwhile_are_saved_as_they_are(
     assert learnt(weights) == WEIGHTS  # of the file: wrong for both, and not believed
     assert saved(weights, store)["bytes"]["referenced"] == 0
     comes_back(weights, store)
+
+
+def test_so_they_are_by_an_image_which_looks_at_their_pages_once(
+    store: CheckpointStore, weights: dict[str, Any]
+) -> None:
+    with begun(store) as early:
+        assert early._process is not None and early._process.wait(60) == 0
+        weights["up"][chunks.CHUNK // 4 + 5] += 1
+        expected = {name: array.copy() for name, array in weights.items()}
+        saving = BackgroundSave(Subject(weights, "one"), store, prove="off", early=early)
+        saving.capture()
+        weights["down"][7] += 1  # of a later moment
+        assert saving.finish()["bytes"]["referenced"] == DOWN * 4
+    comes_back(expected, store)
+
+
+@pytest.mark.parametrize("says", [None, 0, 1, 2])
+def test_a_system_that_tells_nothing_of_pages_is_not_believed(
+    store: CheckpointStore,
+    weights: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    says: int | None,
+) -> None:
+    def kinds(address: int, nbytes: int) -> bytes | None:
+        return None if says is None else bytes([says]) * (nbytes // mmap.PAGESIZE + 2)
+
+    weights["down"][7] += 1
+    own_memory.told.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(own_memory, "_kinds", kinds)
+        assert not own_memory.told()
+        assert saved(weights, store)["bytes"]["referenced"] == UP * 4  # compared with the file
+    own_memory.told.cache_clear()
+    comes_back(weights, store)
+
+
+def test_pages_that_were_written_to_are_told_from_the_others(weights: dict[str, Any]) -> None:
+    if not Path("/proc/self/pagemap").exists():
+        pytest.skip("this system does not tell")
+    assert own_memory.told()
+    up = weights["up"]
+    assert own_memory.untouched(up.ctypes.data, up.nbytes)
+    assert up.sum() > 0  # looked at
+    assert own_memory.untouched(up.ctypes.data, up.nbytes)
+    up[UP // 2] = up[UP // 2]
+    assert not own_memory.untouched(up.ctypes.data, up.nbytes)
+    half = up.nbytes // 2 - (1 << 16)
+    assert own_memory.untouched(up.ctypes.data, half)
 
 
 @pytest.mark.parametrize("seen", [True, False])
