@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import GkewsError
-from .checkpoint.early_hashes import EarlyHashes
 from .protocol import EVENT_CHECKPOINTED, EVENT_CHECKPOINTING, checkpointed_file, write_json
 
 if TYPE_CHECKING:
     from .checkpoint.background import SaveAgainError
+    from .checkpoint.early_hashes import EarlyHashes
     from .checkpoint.placeholders import Loss
     from .checkpoint.writing import Placed
     from .session import KernelSession
@@ -112,17 +112,21 @@ class Saves:
         if not self._session.launch.background:
             why = "GkewsApp.checkpoint_in_background is off"
             return self.take(wanted, f"The kernel waited for it because {why}.")
+        started = time.monotonic()
+        from .checkpoint.early_hashes import EarlyHashes
+
         with EarlyHashes() as early:
             if self._session.launch.reference_files:
                 early.begin(Path(self._session.launch.store))
-            return self._begin(wanted, early)
+            return self._begin(wanted, early, started)
 
-    def _begin(self, wanted: Wanted, early: EarlyHashes) -> Captured | dict[str, Any]:
+    def _begin(
+        self, wanted: Wanted, early: EarlyHashes, started: float
+    ) -> Captured | dict[str, Any]:
         # Only now: the first time, these imports take as long as many hashes do.
         from .checkpoint.background import BackgroundSave, NotInBackgroundError
         from .checkpoint.preparing import Subject
 
-        started = time.monotonic()
         saving = BackgroundSave(
             Subject(**self._subject(wanted)),
             self._store(),

@@ -266,6 +266,76 @@ def test_a_file_that_is_changed_in_place_afterwards_is_hashed_again(
     comes_back(weights, store)
 
 
+@pytest.mark.parametrize("dirty", [False, True])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_file_that_is_changed_in_place_while_it_is_hashed_is_hashed_again(
+    store: CheckpointStore, file: Path, weights: dict[str, Any], background: bool, dirty: bool
+) -> None:
+    before, at = file.stat(), places(file)
+    with begun(store) as early:
+        (pid,) = early_hashes.PIDS
+        os.kill(pid, signal.SIGSTOP)  # wherever it is
+        with open(file, "r+b") as opened:
+            for name, array in weights.items():
+                if dirty:  # one page of these is the process's own, and stays as it is
+                    array[-5000] = array[-5000]
+                opened.seek(at[name] + array.nbytes - 30_000)
+                opened.write(b"\1" * 30_000)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.kill(pid, signal.SIGCONT)
+        assert early._process is not None and early._process.wait(60) == 0
+        expected = {name: array.copy() for name, array in weights.items()}
+        if background:
+            saving = BackgroundSave(Subject(weights, "one"), store, prove="off", early=early)
+            saving.capture()
+            summary = saving.finish()
+        else:
+            early.end()
+            summary = saved(weights, store)
+    # what is partly the file's, and partly as it was before, is no reference to it
+    assert summary["bytes"]["referenced"] == (0 if dirty else WEIGHTS)
+    comes_back(expected, store)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_the_end_of_a_file_that_is_cut_off_afterwards_is_what_the_memory_shows(
+    store: CheckpointStore, file: Path, weights: dict[str, Any], background: bool
+) -> None:
+    # within its last page, of which the rest reads as zeros: further, reading ends the process
+    made(store)
+    size = file.stat().st_size
+    cut = min(1000, size % mmap.PAGESIZE - 1)
+    assert cut > 4
+    os.truncate(file, size - cut)
+    expected = {name: array.copy() for name, array in weights.items()}
+    assert any((expected[name] == 0).sum() > 1 for name in expected)
+    if background:
+        saving = BackgroundSave(Subject(weights, "one"), store, prove="off")
+        saving.capture()
+        saving.finish()
+    else:
+        saved(weights, store)
+    comes_back(expected, store)
+
+
+@pytest.mark.parametrize("row", [0, UP // 1000 // 2, UP // 1000 - 1])
+def test_one_row_of_a_tensor_that_is_changed_afterwards_is_saved_as_it_is(
+    store: CheckpointStore, weights: dict[str, Any], row: int
+) -> None:
+    with begun(store) as early:
+        assert early._process is not None and early._process.wait(60) == 0
+        weights["up"].reshape(-1, 1000)[row] *= -1
+        weights["up"][0] = -1  # the first of row 0 is zero
+        expected = {name: array.copy() for name, array in weights.items()}
+        saving = BackgroundSave(Subject(weights, "one"), store, early=early)
+        saving.capture()
+        assert learnt(weights) == WEIGHTS  # of the file
+        summary = saving.finish()
+    assert summary["bytes"]["referenced"] == DOWN * 4
+    assert summary["proved"] and not summary["counts"]["lost"]
+    comes_back(expected, store)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_file_that_is_replaced_says_nothing_of_the_memory(
     store: CheckpointStore, file: Path, weights: dict[str, Any], when: str
@@ -369,6 +439,31 @@ def test_one_that_cannot_be_started_is_no_error(
         patch.setattr(sys, "executable", "/there/is/no/python")
         begun(store).end()
     assert saved(weights, store)["bytes"]["referenced"] == WEIGHTS
+
+
+def test_one_that_may_not_be_started_is_no_error(
+    store: CheckpointStore, weights: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_named: object) -> None:
+        raise RuntimeError("no process here")  # as an audit hook of the user's may
+
+    with monkeypatch.context() as patch:
+        patch.setattr(early_hashes.subprocess, "Popen", refuse)
+        begun(store).end()
+    assert saved(weights, store)["bytes"]["referenced"] == WEIGHTS
+
+
+def test_the_start_of_a_kernel_imports_nothing_of_it() -> None:
+    code = (
+        "import sys\n"
+        "import jupyter_gkews.kernel.session, jupyter_gkews.kernel.magics\n"
+        "from jupyter_gkews.kernel.checkpoint import start_state, zygote\n"
+        "ours = 'jupyter_gkews.kernel.checkpoint.early_hashes'\n"
+        "heavy = 'blake3', 'xxhash', 'cloudpickle', ours\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_a_cancel_ends_it(store: CheckpointStore, weights: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import plain_json as json
-from . import chunks, safetensors_files
+from . import chunks, running, safetensors_files
 from .chunks import CHUNK, Chunk
 from .file_hashing import RECORD
 from .known import KNOWN
@@ -30,6 +30,7 @@ MOST_THREADS = 8
 END_S = 0.2
 #: Those that are at work now, by process id: they are not child processes of the user's.
 PIDS: set[int] = set()
+running.OURS.append(PIDS)
 
 #: Address in this process, place in the file, bytes.
 _Part = tuple[int, int, int]
@@ -53,7 +54,13 @@ class EarlyHashes:
 
     def begin(self, store: Path) -> None:
         """Start to hash the files that this process maps, if they are large and their hashes not
-        known yet. `store`: its folder. Never raises OSError: then there is nothing of it."""
+        known yet. `store`: its folder. Never raises: then there is nothing of it."""
+        try:
+            self._begin(store)
+        except Exception:  # as many processes as there may be; an audit hook of the user's
+            self.end()
+
+    def _begin(self, store: Path) -> None:
         spare = chunks.cores() - 1
         if spare < 1 or not _can():
             return
@@ -70,10 +77,7 @@ class EarlyHashes:
             ],
         }
         self._parts = [part for _, parts in found for part in parts]
-        try:
-            self._start(json.dumps(order).encode())
-        except OSError:  # as many processes or files as there may be
-            self.end()
+        self._start(json.dumps(order).encode())
 
     def _start(self, order: bytes) -> None:
         """Files in memory take the order and the answers: neither side ever waits for the other."""

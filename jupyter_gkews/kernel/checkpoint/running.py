@@ -11,14 +11,15 @@ import threading
 from pathlib import Path
 from typing import Any, Callable
 
-from . import early_hashes, forked, zygote
+from . import forked, zygote
 from .cell_made import is_cell_made
 
 AddRow = Callable[[str, str, "str | None"], None]
 
 
-#: Process ids of children that are not the user's.
-_OURS = (zygote.PIDS, forked.AT_WORK, early_hashes.PIDS)
+#: Process ids of children that are not the user's. early_hashes.py adds its own: the start of a
+#: kernel has no time for its import.
+OURS: list[set[int]] = [zygote.PIDS, forked.AT_WORK]
 #: Files that were open before the first cell, by descriptor: the server's log, as it may be.
 _at_start: dict[str, str] = {}
 
@@ -67,7 +68,7 @@ def child_processes() -> list[str]:
     """`name (pid)` of the children that are not ours."""
     found = []
     for pid in _children():
-        if any(pid in ours for ours in _OURS):
+        if any(pid in ours for ours in OURS):
             continue
         with contextlib.suppress(OSError):  # one that has just ended says nothing of others
             name = Path(f"/proc/{pid}/comm").read_text("utf-8", errors="replace")
