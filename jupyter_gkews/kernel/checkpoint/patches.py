@@ -238,17 +238,19 @@ class _Look:
     def _container(self, name: str, key: str, value: Any) -> None:
         if len(value) > _MOST_ITEMS:
             return
+        ways, ns, holder = self._ways, self._user_ns, _HOLDER  # as above: most items are plain
         if issubclass(type(value), dict):
             if type(value) is dict or type(value) is OrderedDict:
                 for at, item in list(value.items()):
-                    if self._made(item) or self._made(at):
+                    if (0 < ways[type(item)] < holder and is_cell_made(item, ns)) or (
+                        0 < ways[type(at)] < holder and is_cell_made(at, ns)
+                    ):
                         self._found.items.append((name, key, at, item))
-        elif any(map(self._made, list(value))):
-            self._found.in_lists.append(f"{name}.{key}")
-
-    def _made(self, item: Any) -> bool:
-        way = self._ways[type(item)]
-        return way not in (_SKIP, _HOLDER) and is_cell_made(item, self._user_ns)
+            return
+        for item in list(value):
+            if 0 < ways[type(item)] < holder and is_cell_made(item, ns):
+                self._found.in_lists.append(f"{name}.{key}")
+                return
 
     def _take(self, name: str, path: str, value: Any) -> None:
         place = f"{name}.{path}"
@@ -267,10 +269,12 @@ def _is_of_cells(value: Any, cls: type, user_ns: dict[str, Any]) -> bool:
         return False
     if type(held) is not dict or len(held) > _FEW:
         return False
-    return any(
-        type(each) in (types.FunctionType, type) and is_cell_made(each, user_ns)
-        for each in held.values()
-    )
+    function = types.FunctionType
+    for each in held.values():
+        kind = type(each)
+        if (kind is function or kind is type) and is_cell_made(each, user_ns):
+            return True
+    return False
 
 
 def _look_by_name(
