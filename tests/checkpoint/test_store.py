@@ -72,6 +72,22 @@ def test_a_checkpoint_is_listed_with_its_summary_newest_first(
     assert store.summary("one") == first
 
 
+def test_one_that_is_deleted_while_all_are_listed_is_left_out(
+    store: CheckpointStore, namespace: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        save(namespace("a = 1"), store, checkpoint=name, prove=False)
+    directories = store.directories
+
+    def and_then_deleted() -> list[Path]:
+        found = directories()
+        CheckpointStore(store.root).delete("one")
+        return found
+
+    monkeypatch.setattr(store, "directories", and_then_deleted)
+    assert [summary["id"] for summary in store.summaries()] == ["two"]
+
+
 def test_a_checkpoint_id_cannot_leave_the_store(store: CheckpointStore) -> None:
     for name in ("../x", "", ".hidden", "a/b", "x" * 200):
         with pytest.raises(GkewsError) as caught:

@@ -133,7 +133,10 @@ class CheckpointStore:
                 number, summary = manifest.sequence, manifest.summary()
             except GkewsError as error:
                 number = self._unchecked_sequence(directory.name)
-                summary = _unreadable(directory, error)
+                try:
+                    summary = _unreadable(directory, error)
+                except FileNotFoundError:  # somebody has deleted it meanwhile
+                    continue
             listed.append(((number, str(summary["created"])), summary))
         listed.sort(key=lambda pair: pair[0], reverse=True)
         return [summary for _, summary in listed]
