@@ -329,7 +329,7 @@ class GkewsApp(ExtensionApp):
 
     def _adopt_soon(self) -> None:
         adopted = self.lifecycle.taken_over = asyncio.Event()
-        release = self.kernels.hold_sessions_until(
+        release = self.kernels.hold_lists_until(
             lambda: asyncio.wait_for(adopted.wait(), ADOPTION_TIMEOUT_S)
         )
 

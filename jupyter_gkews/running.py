@@ -93,13 +93,19 @@ class RunningKernels:
         manager.gkews_launch = self._launch
         manager.untracked_message_types = [*manager.untracked_message_types, *OURS]
 
-    def hold_sessions_until(self, ready: Callable[[], Any]) -> Callable[[], None]:
-        """Let nobody see the sessions before `ready()` was awaited; call the result to end it.
+    def hold_lists_until(self, ready: Callable[[], Any]) -> Callable[[], None]:
+        """Let nobody see the sessions, and which kernels there are, before `ready()` was awaited;
+        call the result to end it.
 
         Without this a browser that reloads while the server starts would find no session for a
-        paused notebook, and start a fresh kernel.
+        paused notebook, and start a fresh kernel; a page that was left open would take its kernel
+        for one that was shut down.
         """
-        names = ("list_sessions", "session_exists")
+        held_back = [
+            (self._sessions, "list_sessions"),
+            (self._sessions, "session_exists"),
+            (self._kernels, "list_kernels"),
+        ]
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             async def held(*args: Any, **kwargs: Any) -> Any:
@@ -108,12 +114,12 @@ class RunningKernels:
 
             return held
 
-        for name in names:
-            setattr(self._sessions, name, wrap(getattr(self._sessions, name)))
+        for manager, name in held_back:
+            setattr(manager, name, wrap(getattr(manager, name)))
 
         def end() -> None:
-            for name in names:
-                delattr(self._sessions, name)
+            for manager, name in held_back:
+                delattr(manager, name)
 
         return end
 
