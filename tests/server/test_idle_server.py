@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,14 @@ def test_the_culler_takes_idle_kernels_and_leaves_paused_ones(start_server, gate
 def test_our_own_questions_are_not_activity(server: LiveServer) -> None:
     kernel = server.notebook("quiet.ipynb").ready()
     path = f"api/kernels/{kernel.id}"
+    ended = float(kernel.run("import time; print(time.time())"))
+
+    def heard() -> bool:  # by another way than the page hears it: maybe later
+        model = server.get(path)
+        last = datetime.fromisoformat(model["last_activity"].replace("Z", "+00:00"))
+        return bool(model["execution_state"] == "idle" and last.timestamp() >= ended)
+
+    wait_until(heard, "the server has heard the end of the cell")
     before = server.get(path)["last_activity"]
     server.get(f"gkews/kernels/{kernel.id}/survives")
     kernel.do("checkpoint")
