@@ -71,7 +71,7 @@ def test_a_workspace_is_paused_and_resumed(
 def test_a_resume_ends_when_it_is_known_whether_the_memory_came_back(
     run: Callable[..., tuple[int, str, str]], running: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_words, "SIGN_OF_RESTORE", timedelta(seconds=1))
+    monkeypatch.setattr(state_words, "SIGN_OF_RESTORE", timedelta(seconds=5))
     running.nodes.restores = "cold"  # and nobody says a word of it
     assert run("pause", "default/ws")[0] == 0
     code, out, err = run("resume", "default/ws")

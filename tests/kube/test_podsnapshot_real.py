@@ -73,6 +73,15 @@ def placed(admin: Admin, namespace: str, name: str = "lab") -> None:
         {"apiVersion": "v1", "kind": "Binding", "metadata": meta,
          "target": {"kind": "Node", "name": "node"}},
     )  # fmt: skip
+    # The server judges a deletion by what its watch cache has: "0" asks that one.
+    pods = f"api/v1/namespaces/{namespace}/pods"
+    wait_until(
+        lambda: any(
+            one["metadata"]["name"] == name and one["spec"].get("nodeName")
+            for one in admin.list(pods, resourceVersion="0")
+        ),
+        "the binding has reached the cache",
+    )
 
 
 def test_a_scale_and_a_template_are_changed_in_one_step_onto_one_version_alone(

@@ -124,7 +124,7 @@ class GvisorEngine:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_locked(place))
             try:
-                (place / kernel_folders.TAKEN_OF_FILE).write_text(kernel)
+                kernel_folders.note_kernel(place, kernel)
                 # no chunk goes between the note and the image
                 await asyncio.to_thread(stack.enter_context, locks.shared(self._store))
                 noted = await asyncio.to_thread(needed_files.note, self._store, mapped)

@@ -41,9 +41,17 @@ def claim(folder: Path) -> None:
     file = folder / PLACE_FILE
     if _text(file) != _here():
         new = folder / f"{PLACE_FILE}.new"
+        new.touch(0o600)
         new.write_text(_here())
         os.replace(new, file)
     os.utime(folder)
+
+
+def note_kernel(image: Path, kernel: str) -> None:
+    """Say beside an image that is about to be written which kernel it is of."""
+    file = image / TAKEN_OF_FILE
+    file.touch(0o600)
+    file.write_text(kernel)
 
 
 def forget(store: Path, kernel: str) -> bool:
