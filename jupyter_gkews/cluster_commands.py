@@ -17,6 +17,7 @@ from .server_client import Server
 from .tables import local_time, parse_seconds, print_json, table
 
 if TYPE_CHECKING:
+    from .engines.cluster.problems import ClusterError
     from .engines.workspaces.access import Need
     from .engines.workspaces.preflight import Check
     from .engines.workspaces.state import WorkspaceState
@@ -92,10 +93,21 @@ def warn(options: argparse.Namespace, checks: Sequence[Check]) -> None:
             print(f"warning: {one.message} {one.hint}".rstrip(), file=sys.stderr, flush=True)
 
 
-def not_yet(what: str, wanted: str, state: WorkspaceState) -> GkewsError:
-    """The end of a wait for a state that did not come."""
+def not_yet(
+    what: str, wanted: str, state: WorkspaceState, trouble: ClusterError | None
+) -> GkewsError:
+    """The end of a wait for a state that did not come. `trouble`: why nothing is seen just now."""
+    if trouble is not None:
+        error = trouble.explain()
+        return GkewsError(
+            error.reason,
+            f"Whether it is {wanted} is not known: {error.message} It was last seen so: "
+            f"{state.message}",
+            error.hint,
+        )
+    other = {"running": "not_paused", "paused": "already_paused"}
     return GkewsError(
-        state.reason or "restore_failed",
+        state.reason or other.get(state.state, "operation_running"),
         f"{what} is not {wanted} yet: {state.message}",
         state.hint or "Nothing was changed.",
     )

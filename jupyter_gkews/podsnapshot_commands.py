@@ -177,7 +177,8 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
         seconds = RESUME_S if options.timeout is None else options.timeout
         state = resumes.observer.wait(enough, seconds)
         if state is None or state.state != options.wanted:
-            raise not_yet("It", options.wanted, resumes.observer.state())
+            seen = resumes.observer
+            raise not_yet("It", options.wanted, seen.state(), seen.trouble)
         if state.provenance == "restored" and state.reason is None:
             resumes.tidy()
         _print_end(options, state, resumes.target, how="waited")

@@ -151,7 +151,7 @@ def wait(options: argparse.Namespace, among: list[Server]) -> None:
 
         state = observer.wait(enough, RESUME_S if options.timeout is None else options.timeout)
         if state is None or state.state != options.wanted:
-            raise not_yet("The workspace", options.wanted, observer.state())
+            raise not_yet("The workspace", options.wanted, observer.state(), observer.trouble)
         _print_end(options, _or_where_it_is_told(state, observer), observer, how="waited")
 
 

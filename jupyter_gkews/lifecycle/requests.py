@@ -122,6 +122,7 @@ class WorkspacePauseRequest:
                 raise bad_request(f"'{key}' must be true or false.")
         if "snapshot" in body:
             raise bad_request("'snapshot' is not for the workspace; see 'stateless'.")
+        only(body, *own, "when", "timeout_s", "name", "prove", "compress")
         of_kernels = {key: value for key, value in body.items() if key not in own}
         kernels = PauseRequest.from_json(of_kernels, default_timeout_s)
         return cls(kernels, *(bool(body.get(key, False)) for key in own))

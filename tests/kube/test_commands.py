@@ -162,11 +162,35 @@ def test_what_is_wrong_is_said_in_a_sentence(
     code, _, err = run("status", "default/ws", "--kubeconfig", str(tmp_path / "none"))
     assert code == 1
     assert "kubeconfig cannot be used" in err
+    (tmp_path / "broken").write_text("a: [1, 2")
+    code, out, _ = run("status", "default/ws", "--kubeconfig", str(tmp_path / "broken"), "--json")
+    assert (code, json.loads(out)["reason"]) == (1, "cluster_unreachable")
+    code, out, err = run("wait", "default/ws", "--for", "paused", "--timeout", "0.3", "--json")
+    assert (code, json.loads(out)["reason"]) == (1, "not_paused"), "nothing of it has failed"
     fake.stop()
     code, _, err = run("status", "default/ws")
     assert code == 1
     assert "did not answer" in err
     fake.start()
+
+
+def test_a_wait_that_ends_blind_says_so_and_what_was_seen_last(
+    run: Callable[..., tuple[int, str, str]], running: Platform, fake: FakeCluster
+) -> None:
+    away = fake.faults.add("reset", path="watch=")
+    code, out, _ = run("wait", "default/ws", "--for", "paused", "--timeout", "2", "--json")
+    found = json.loads(out)
+    assert (code, found["reason"]) == (1, "cluster_unreachable")
+    assert (
+        "is not known" in found["message"]
+        and "last seen so: The workspace runs" in (found["message"])
+    )
+    fake.faults.lift(away)
+    fake.faults.refuse(401, "Unauthorized", "Unauthorized")
+    code, _, err = run("status", "default/ws")
+    assert code == 1
+    assert "does not know who asks" in err and "log in to the cluster again" in err
+    fake.faults.lift_all()
 
 
 def test_an_account_without_rights_is_told_which(
@@ -184,6 +208,7 @@ def test_an_account_without_rights_is_told_which(
     assert code == 0, err
     assert "default/ws: running" in out
     assert "Not allowed: get, list, watch pods" in out
+    assert "estart" not in out, "a restart would lose the memory, for something that nobody knows"
     code, _, err = run("pause", "default/ws", "--kubeconfig", str(file), "--timeout", "20")
     assert code == 0, err
 

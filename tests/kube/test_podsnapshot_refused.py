@@ -143,6 +143,9 @@ def test_several_storage_configs_have_to_be_chosen_from(
     self_managed.create("Deployment")
     with pytest.raises(GkewsError, match="--storage-config one of buckets, other"):
         follow().request()
+    with pytest.raises(GkewsError, match="no PodSnapshotStorageConfig nope that is ready") as no:
+        follow(storage="nope").request()
+    assert "(buckets, other)" in no.value.message
     chosen = follow(storage="other", keep="12h")
     assert chosen.wait_paused(chosen.request(), 20).state == "paused"
     [policy] = self_managed.admin.list(self_managed.path("podsnapshotpolicies"))

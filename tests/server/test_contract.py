@@ -130,3 +130,12 @@ def test_status_names_the_version_and_says_that_there_is_no_workspace(server: Li
 @pytest.mark.parametrize("what", ["pause", "resume"])
 def test_the_workspace_cannot_be_paused_without_an_engine(server: LiveServer, what: str) -> None:
     assert server.post(f"gkews/workspace/{what}", status=409)["reason"] == "no_workspace"
+
+
+def test_what_a_pause_of_the_workspace_does_not_know_is_refused_with_what_it_knows(
+    server: LiveServer,
+) -> None:
+    error = server.post("gkews/workspace/pause", {"foo": 1}, status=400)
+    assert "foo" in error["message"]
+    said = f"{error['message']} {error['hint']}"
+    assert "stateless" in said and "without_checkpoint" in said and "snapshot" not in said

@@ -41,7 +41,7 @@ class Kubeconfig:
         """Tokens of exec plugins are asked for anew, too."""
         from importlib import import_module
 
-        config = import_module("kubernetes.config")
+        config, yaml = import_module("kubernetes.config"), import_module("yaml")
         found = kubernetes.client.Configuration()
         # the package reads the variable only when it is imported
         file = self.file or os.environ.get("KUBECONFIG") or None
@@ -50,7 +50,9 @@ class Kubeconfig:
                 config_file=file, context=self.context, client_configuration=found,
                 persist_config=False,
             )  # fmt: skip
-        except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        except (
+            config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError,
+        ) as error:  # fmt: skip
             raise GkewsError(
                 "cluster_unreachable",
                 f"The kubeconfig cannot be used: {error}",

@@ -67,7 +67,13 @@ class ClusterError(Exception):
                 f"The cluster's rules do not allow to {doing}: {self.message}",
                 "Nothing was changed. Whoever runs the cluster can say why.",
             )
-        if self.code in (401, 403):
+        if self.code == 401:
+            return GkewsError(
+                "forbidden",
+                f"The cluster does not know who asks: cannot {doing} ({self.message}).",
+                "Nothing was changed. The login may have expired: log in to the cluster again.",
+            )
+        if self.forbidden:
             return GkewsError(
                 "forbidden",
                 f"No right to {doing}: {self.message}",

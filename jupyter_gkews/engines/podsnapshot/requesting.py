@@ -118,16 +118,21 @@ class Requests:
 
     def _choose_storage(self) -> str | None:
         """Why no storage config can be chosen; None: `_storage` is one."""
-        if self._storage:
-            return None
         try:
             found, _ = self._cluster.list(STORAGE, "")
         except ClusterError as error:
             if not (error.forbidden or error.missing):
                 raise
+            if self._storage:
+                return None  # a name that cannot be looked up is believed
             return "the storage configs may not be listed here: name one with --storage-config."
         good = [one for one in found
                 if (condition_of(one, "Ready") or {}).get("status") != "False"]  # fmt: skip
+        if self._storage:
+            if self._storage in map(name_of, good):
+                return None
+            there = ", ".join(sorted(map(name_of, good))) or "none"
+            return f"there is no PodSnapshotStorageConfig {self._storage} that is ready ({there})."
         if len(good) == 1:
             self._storage = name_of(good[0])
             return None

@@ -154,8 +154,10 @@ def _runs(seen: Seen) -> Check:
 
 def _in_gvisor(seen: Seen) -> Check:
     message = "The pod runs in gVisor." if seen.gvisor else "The pod does not run in gVisor."
-    hint = "" if seen.gvisor else "It was made before snapshots were turned on: restart it once."
-    return Check("gvisor", _known(seen, seen.gvisor), _or_unknown(seen, message), "memory", hint)
+    known = _known(seen, seen.gvisor)
+    hint = "It was made before snapshots were turned on: restart it once."
+    hint = hint if known is False else ""
+    return Check("gvisor", known, _or_unknown(seen, message), "memory", hint)
 
 
 def _prepared(seen: Seen) -> Check:
@@ -164,8 +166,9 @@ def _prepared(seen: Seen) -> Check:
         if seen.gated
         else "The addon for snapshots has not prepared this pod; it may not run in this cluster."
     )
-    hint = "" if seen.gated else "Restart the workspace once while the addon runs."
-    return Check("prepared", _known(seen, seen.gated), _or_unknown(seen, message), "memory", hint)
+    known = _known(seen, seen.gated)
+    hint = "Restart the workspace once while the addon runs." if known is False else ""
+    return Check("prepared", known, _or_unknown(seen, message), "memory", hint)
 
 
 def _served(facts: Facts) -> Check:
