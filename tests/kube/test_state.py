@@ -43,6 +43,10 @@ def condition(
     return {**made, "lastTransitionTime": ago(**(at or {"minutes": 3}))}
 
 
+def started(**at: float) -> list[Json]:
+    return [{"name": "main", "state": {"running": {"startedAt": ago(**at)}}}]
+
+
 def pod(*conditions: Json, phase: str = "Running", **more: Any) -> Json:
     selector = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
     spec = {
@@ -303,3 +307,15 @@ def test_without_the_right_to_read_pods_nothing_of_the_pod_is_claimed() -> None:
     of_pod = {"tpu", "runs", "gvisor", "prepared", "whole_gpu", "gpus"}
     checks = {one.id: one for one in check(seen, (), Facts(True))}
     assert all(checks[id_].passed is None for id_ in of_pod)
+
+
+def test_a_pod_whose_probe_fails_runs_and_is_not_on_its_way_up() -> None:
+    fails = [condition(kind, "False", minutes=2) for kind in ("Ready", "ContainersReady")]
+    state = read(Seen(workspace(), pod(*fails, containerStatuses=started(hours=3))), NOW)
+    assert state.state == "running"
+    assert "runs. Its server does not say that it is ready (for 2 min)." in state.message
+    # before it was ever ready, the condition is older than its container
+    rising = [condition(kind, "False", minutes=2) for kind in ("Ready", "ContainersReady")]
+    for statuses in (started(minutes=1), [{"name": "main", "state": {"waiting": {}}}], []):
+        state = read(Seen(workspace(), pod(*rising, containerStatuses=statuses)), NOW)
+        assert (state.state, state.phase) == ("resuming", "restoring")

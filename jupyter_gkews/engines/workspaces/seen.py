@@ -99,6 +99,22 @@ class Seen:
         )
 
     @property
+    def unready(self) -> bool:
+        """Its containers run and were ready, and one says that it is not just now: a probe fails.
+        On the way up that condition is older than the containers; one that was started again is
+        younger than it."""
+        status = (self.pod or {}).get("status") or {}
+        condition = condition_of(self.pod or {}, "ContainersReady")
+        began = [
+            moment(((one.get("state") or {}).get("running") or {}).get("startedAt"))
+            for one in status.get("containerStatuses") or []
+        ]
+        changed = moment((condition or {}).get("lastTransitionTime"))
+        if self.terminating or changed is None or not began or is_true(condition):
+            return False
+        return all(each is not None and each < changed for each in began)
+
+    @property
     def terminating(self) -> bool:
         """The pod is being deleted."""
         return bool(((self.pod or {}).get("metadata") or {}).get("deletionTimestamp"))

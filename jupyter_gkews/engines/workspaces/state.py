@@ -72,7 +72,8 @@ def read(seen: Seen, now: datetime | None = None) -> WorkspaceState:
     if seen.paused:
         return _paused(seen, now)
     called_off = seen.unreached and not seen.terminating and not seen.wanted_snapshot
-    if seen.checkpoint_state == RESTORING or not (seen.pod_ready or called_off):
+    up = seen.pod_ready or called_off or seen.unready
+    if seen.checkpoint_state == RESTORING or not up:
         return _resuming(seen, now)
     return _running(seen, now)
 
@@ -239,7 +240,8 @@ def _running(seen: Seen, now: datetime) -> WorkspaceState:
     ready = moment((condition_of(seen.pod or {}, "Ready") or {}).get("lastTransitionTime"))
     since = ready or milliseconds(seen.status.get("lastRunningTime"))
     cold = seen.cold_start
-    provenance, message, hint = None, f"The workspace runs{_for(since, now)}.", ""
+    runs = "" if seen.unready else _for(since, now)
+    provenance, message, hint = None, f"The workspace runs{runs}.", ""
     if seen.unreached:
         message = "The workspace runs; its page cannot be reached yet."
     if seen.restored:
@@ -259,6 +261,9 @@ def _running(seen: Seen, now: datetime) -> WorkspaceState:
             hint = "Kernels that are not as they were come back from their checkpoints."
         else:
             message = "The workspace runs; whether it was restored is not said yet."
+    if seen.unready:
+        message += f" Its server does not say that it is ready{_at(ready, now)}."
+        hint = f"It may be short of memory or time. Nothing of it has ended. {hint}".rstrip()
     return _made(seen, "running", message, since, provenance=provenance, hint=hint)
 
 
