@@ -67,6 +67,10 @@ def accepts_missing(body: dict[str, Any]) -> bool:
     return accepted
 
 
+#: What a body says of how checkpoints are written.
+_OF_CHECKPOINTS = ("when", "timeout_s", "name", "prove", "compress")
+
+
 @dataclass(frozen=True)
 class PauseRequest:
     """How to pause or checkpoint. `timeout_s`: seconds to wait for idle; None waits on. `prove`,
@@ -84,8 +88,7 @@ class PauseRequest:
         cls, body: dict[str, Any], default_timeout_s: float | None, *, checkpoint: bool = False
     ) -> PauseRequest:
         """Read the body of a pause, or with `checkpoint` of a checkpoint request."""
-        allowed = ("when", "timeout_s", "name", "prove", "compress")
-        only(body, *allowed, *(() if checkpoint else ("snapshot",)))
+        only(body, *_OF_CHECKPOINTS, *(() if checkpoint else ("snapshot",)))
         when = body.get("when", "idle")
         if when not in WHEN or (checkpoint and when == "interrupt"):
             raise bad_request(f"'when' is {when!r}; it must be one of {', '.join(WHEN)}.")
@@ -122,7 +125,7 @@ class WorkspacePauseRequest:
                 raise bad_request(f"'{key}' must be true or false.")
         if "snapshot" in body:
             raise bad_request("'snapshot' is not for the workspace; see 'stateless'.")
-        only(body, *own, "when", "timeout_s", "name", "prove", "compress")
+        only(body, *own, *_OF_CHECKPOINTS)
         of_kernels = {key: value for key, value in body.items() if key not in own}
         kernels = PauseRequest.from_json(of_kernels, default_timeout_s)
         return cls(kernels, *(bool(body.get(key, False)) for key in own))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Workspace(SeenWorkspace):
     """One a server."""
 
-    _woke: asyncio.Event | None = None
-    """Of the last pause that we have begun: set in its next life."""
+    _let_go: asyncio.Event | None = None
+    """Of the last pause that we have begun: its kernels are not held any more."""
 
     # -- operations ------------------------------------------------------------------------
 
@@ -56,12 +56,12 @@ class Workspace(SeenWorkspace):
         operation = WorkspaceOperation("pause", "", "checkpointing")
         self._run = Run(operation, lambda _: self.tell())
         self._judged = asyncio.get_running_loop().create_future()
-        woke = self._woke = asyncio.Event()
-        self._run.task = self._keep(self._drive(self._run, self._judged, request, woke))
+        let_go = self._let_go = asyncio.Event()
+        self._run.task = self._keep(self._drive(self._run, self._judged, request, let_go))
 
     async def _drive(
         self, run: Run, judged: asyncio.Future[None], request: WorkspacePauseRequest,
-        woke: asyncio.Event,
+        let_go: asyncio.Event,
     ) -> None:  # fmt: skip
         from .workspace_pausing import WorkspacePausing
 
@@ -69,7 +69,7 @@ class Workspace(SeenWorkspace):
         try:
             engine = await self._looked()
             work = WorkspacePausing(
-                self._ctx, engine, self.pauses, self._roster, self._start, self._server, woke
+                self._ctx, engine, self.pauses, self._roster, self._start, self._server, let_go
             )
             outlook = self._outlook = await work.judge(request)
             operation: Any = run.operation
@@ -152,8 +152,8 @@ class Workspace(SeenWorkspace):
 
     async def woke_up(self) -> None:
         """This process was restored in another pod: cells may run, and everything is looked at."""
-        if self._woke is not None:
-            self._woke.set()
+        if self._let_go is not None:
+            self._let_go.set()
         await super().woke_up()
 
     async def restored(self, wake_up: WakeUp) -> None:

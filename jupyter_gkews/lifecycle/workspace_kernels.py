@@ -30,8 +30,8 @@ class Held:
     """What the kernels of one pause share. None is held before all have come to rest: a cell that
     runs for hours must not block the other notebooks meanwhile."""
 
-    def __init__(self, kernels: Iterable[str]) -> None:
-        self.until = asyncio.Event()
+    def __init__(self, kernels: Iterable[str], until: asyncio.Event) -> None:
+        self.until = until
         """They are let go."""
         self.turn = asyncio.Semaphore(AT_ONCE)
         self.at_rest = asyncio.Event()

@@ -38,8 +38,9 @@ class WorkspacePausing:
     start: StartsHeld
     server: dict[str, str]
     """As the journal has it: {"root", "base_url"}."""
-    woke: asyncio.Event
-    """This very process was restored, whatever the cluster says by then."""
+    let_go: asyncio.Event
+    """Set at the end of the pause; or from outside as soon as this very process knows that it was
+    restored: that the cluster says so, too, takes new connections, and seconds."""
 
     async def judge(self, request: WorkspacePauseRequest) -> Outlook:
         """What it would meet. Raises GkewsError if it is not to be begun at all."""
@@ -64,8 +65,7 @@ class WorkspacePausing:
         assert isinstance(operation, WorkspaceOperation)
         operation.rows = rows_of(self.ctx, self.roster)
         working = [row.kernel for row in operation.rows if row.state != "paused"]
-        held, begun = Held(working), []  # type: tuple[Held, list[Run]]
-        letting_go = asyncio.ensure_future(self._let_go_when_back(held))
+        held, begun = Held(working, self.let_go), []  # type: tuple[Held, list[Run]]
         try:
             await self._save_kernels(run, operation, request, held, begun)
             run.check()
@@ -75,7 +75,6 @@ class WorkspacePausing:
             entry = await self._enter(operation, outlook, stateless=outlook.loses is not None)
             state = await self._ask_and_follow(run, request, outlook, entry)
         finally:
-            letting_go.cancel()
             held.until.set()
             await _ended(begun)
         if state["state"] != "paused":  # we are in the next life: it was this very process
@@ -83,12 +82,6 @@ class WorkspacePausing:
             await self._close(entry, "restored", message=str(state["message"]))
         if without is not None:
             run.result.note = without.message
-
-    async def _let_go_when_back(self, held: Held) -> None:
-        """A process that knows that it was restored lets cells run: that the cluster says so, too,
-        takes new connections, and seconds."""
-        await self.woke.wait()
-        held.until.set()
 
     async def _save_kernels(
         self, run: Run, operation: WorkspaceOperation, request: WorkspacePauseRequest, held: Held,

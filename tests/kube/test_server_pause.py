@@ -47,6 +47,15 @@ def start(tmp_path: Path, fake: FakeCluster, platform: Platform) -> Iterator[Sta
         server.stop()
 
 
+def a_pause_that_hangs(server: PodServer, platform: Platform) -> Any:
+    """The operation; the cluster takes the snapshot, and will not come to an end of it."""
+    platform.gke.outcome = "hang"
+    begun = server.pause()
+    wait_until(lambda: server.workspace["phase"] == "snapshotting", "the cluster was asked")
+    wait_until(lambda: platform.get()["metadata"]["annotations"].get(STATE), "it takes it")
+    return begun
+
+
 def test_the_server_finds_its_workspace_when_it_is_asked_and_not_before(
     start: Start, fake: FakeCluster, platform: Platform
 ) -> None:
@@ -133,11 +142,9 @@ def test_what_was_frozen_is_what_the_checkpoint_has(start: Start, platform: Plat
 def test_cells_run_when_the_process_knows_that_it_was_restored_before_the_cluster_says_so(
     start: Start, platform: Platform
 ) -> None:
-    platform.gke.outcome = "hang"
     server = start()
     kernel = server.notebook("a.ipynb").ready()
-    begun = server.pause()
-    wait_until(lambda: platform.get()["metadata"]["annotations"].get(STATE), "it is taken")
+    begun = a_pause_that_hangs(server, platform)
     wait_until(lambda: "held" in kernel.status["message"], "it is held")
     # the two signs of a restore: the token is another pod's, and the clock has jumped
     spec = {"serviceAccountName": "default", "containers": [{"name": "main", "image": "i"}]}
@@ -145,7 +152,7 @@ def test_cells_run_when_the_process_knows_that_it_was_restored_before_the_cluste
     other = platform.admin.create(pods, {"metadata": {"name": "next"}, "spec": spec})
     (server.account / "token").write_text(platform.admin.account("default", "default", other))
     server.process.send_signal(signal.SIGSTOP)
-    time.sleep(4.0)
+    time.sleep(4.0)  # what the clock has to jump by
     server.process.send_signal(signal.SIGCONT)
     wait_until(lambda: server.get("gkews/status")["woke"], "the server knows it")
     # the connections of before were closed
@@ -178,13 +185,9 @@ def test_a_snapshot_that_fails_is_called_off_and_leaves_the_kernels_intact(
 def test_a_pause_is_called_off_while_the_snapshot_is_taken(
     start: Start, platform: Platform
 ) -> None:
-    platform.gke.outcome = "hang"
     server = start()
     kernel = server.notebook("a.ipynb").ready()
-    begun = server.pause()
-    wait_until(lambda: server.workspace["phase"] == "snapshotting", "the cluster was asked")
-    wait_until(lambda: platform.get()["metadata"]["annotations"].get(
-        "podsnapshot.gke.kubeflow.org/checkpoint-state"), "it takes the snapshot")  # fmt: skip
+    begun = a_pause_that_hangs(server, platform)
     shown = server.workspace["operation"]
     assert shown["cancellable"]
     server.post("gkews/workspace/resume", status=202)
@@ -445,9 +448,7 @@ def test_a_server_that_stops_in_the_middle_leaves_the_pause_to_the_cluster(
     server.pause()
     wait_until(lambda: "pause_asked" in server.events_of_the_journal(), "it was asked for")
     server.stop()
-    assert platform.get()["metadata"]["annotations"][
-        "podsnapshot.gke.kubeflow.org/checkpoint-state"
-    ] == "Checkpointing"  # fmt: skip
+    assert platform.get()["metadata"]["annotations"][STATE] == "Checkpointing"
     (entry,) = WorkspacePauses(server.store).open_entries()
     assert entry.asked
     assert entry.unsure is not None
@@ -501,12 +502,9 @@ def test_somebody_elses_pause_and_resume_in_between_is_not_paused_again(
 def test_a_pause_that_goes_out_of_sight_stays_open_until_it_is_seen_to_be_over(
     start: Start, fake: FakeCluster, platform: Platform
 ) -> None:
-    platform.gke.outcome = "hang"
     server = start("--GkewsApp.workspace_timeout=3")
     kernel = server.notebook("a.ipynb").ready()
-    begun = server.pause()
-    wait_until(lambda: server.workspace["phase"] == "snapshotting", "the cluster was asked")
-    wait_until(lambda: platform.get()["metadata"]["annotations"].get(STATE), "it takes it")
+    begun = a_pause_that_hangs(server, platform)
     fake.faults.add("reset", path=".")
     fake.cut_connections()
     done = server.operation(begun["id"])
